@@ -1,0 +1,158 @@
+"""The running program as one frozen value, and how it is put together."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from loguru import logger
+
+from bot.clock import Clock
+from bot.config import Config
+from bot.conversation.floor import Floor, Pace
+from bot.conversation.pacing import SendLimits
+from bot.errors import StoreBusy
+from bot.llm.openai_model import OpenAIModel
+from bot.llm.protocol import ChatModel
+from bot.llm.routing import ModelConfig, ModelSlot, Routes
+from bot.model import Chat, Usage
+from bot.platform.accounts import Accounts
+from bot.platform.outbox import Outbox
+from bot.prompts import Prompts
+from bot.settings import Settings
+from bot.store.chats import account_ids
+from bot.store.database import Database, open_database
+from bot.store.group_commit import GroupCommit
+from bot.store.ingest import Arrival, Receipt, store_arrivals
+from bot.store.settings import SettingsBook, open_settings
+from bot.store.usage import add_usage
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """All that a verb may need. Made by ``open_app``."""
+
+    config: Config
+    clock: Clock
+    db: Database
+    settings: SettingsBook
+    model: ChatModel
+    routes: Routes
+    prompts: Prompts
+    accounts: Accounts
+    outbox: Outbox
+    floor: Floor
+    arrivals: GroupCommit[Arrival, Receipt]
+    started_at: int
+    """UTC milliseconds."""
+
+    def is_operator(self, user_id: str) -> bool:
+        """Whether a user id is one of ``SUPERUSERS``."""
+        return user_id in self.config.superusers
+
+    def is_bot(self, user_id: str, chat: Chat) -> bool:
+        """Whether a user id is an account of this store or a known bot."""
+        return self.accounts.is_known(user_id) or user_id in self.settings.of(chat).bot_accounts
+
+
+def model_config(config: Config) -> ModelConfig:
+    """Return what the model room needs of the static configuration."""
+
+    def slot(name: str) -> ModelSlot:
+        key = getattr(config, f"{name}_api_key")
+        return ModelSlot(
+            model=getattr(config, f"{name}_model") or "",
+            base_url=getattr(config, f"{name}_base_url") or "",
+            api_key=key.get_secret_value() if key else "",
+        )
+
+    key = config.openai_api_key
+    return ModelConfig(
+        base_url=config.openai_base_url or "",
+        api_key=key.get_secret_value() if key else "",
+        chat=slot("chat"),
+        chat_fallback_models=config.chat_fallback_models,
+        memory=slot("memory"),
+        decision=slot("decision"),
+        vision=slot("vision"),
+        embedding=slot("embedding"),
+    )
+
+
+def pace_of(settings: Settings) -> Pace:
+    """Return when a turn may start, in milliseconds."""
+    return Pace(
+        debounce_ms=round(settings.reply_debounce_seconds * 1000),
+        gap_ms=round(settings.reply_min_gap_seconds * 1000),
+    )
+
+
+def _send_limits(settings: Settings) -> SendLimits:
+    return SendLimits(
+        gap_seconds=settings.send_gap_seconds,
+        per_chat_per_minute=settings.send_per_chat_per_minute,
+        per_account_per_minute=settings.send_per_account_per_minute,
+    )
+
+
+def _warn_busy(error: StoreBusy) -> None:
+    logger.warning("messages wait to be stored and are kept meanwhile: {}", error)
+
+
+@asynccontextmanager
+async def open_app(
+    config: Config, clock: Clock, model: ChatModel | None = None
+) -> AsyncIterator[App]:
+    """Put the program together and take it apart at the end, with nothing left unwritten.
+
+    Args:
+        config: the static configuration.
+        clock: the wall clock, or a virtual one.
+        model: for tests and the demo; the configured one by default.
+
+    Raises:
+        StoreError: the database cannot be opened or migrated.
+        SettingError: a stored setting is not allowed any more.
+    """
+    async with AsyncExitStack() as stack:
+        db = await stack.enter_async_context(
+            open_database(
+                config.database_path, now=clock.now(), synchronous=config.sqlite_synchronous
+            )
+        )
+        settings = await open_settings(db, config.initial_settings)
+        accounts = Accounts(await account_ids(db))
+        routes = Routes(model_config(config))
+        arrivals = _arrivals(db)
+        stack.push_async_callback(arrivals.flush)
+        yield App(
+            config=config,
+            clock=clock,
+            db=db,
+            settings=settings,
+            model=model or _configured_model(routes, db, clock, stack),
+            routes=routes,
+            prompts=Prompts(),
+            accounts=accounts,
+            outbox=Outbox(accounts, clock, lambda: _send_limits(settings.general)),
+            floor=Floor(),
+            arrivals=arrivals,
+            started_at=clock.now(),
+        )
+
+
+def _arrivals(db: Database) -> GroupCommit[Arrival, Receipt]:
+    async def commit(group: Sequence[Arrival]) -> Sequence[Receipt]:
+        return await store_arrivals(db, group)
+
+    return GroupCommit(commit, _warn_busy)
+
+
+def _configured_model(
+    routes: Routes, db: Database, clock: Clock, stack: AsyncExitStack
+) -> OpenAIModel:
+    async def record(usage: Usage) -> None:
+        await add_usage(db, usage)
+
+    model = OpenAIModel(routes, clock=clock, record=record)
+    stack.push_async_callback(model.close)
+    return model

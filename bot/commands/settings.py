@@ -1,0 +1,102 @@
+"""Run-time settings: 设置 模式."""
+
+from bot.clock import local_time
+from bot.commands.call import Call, Refusal
+from bot.errors import SettingError
+from bot.model import Chat
+from bot.settings import DEFINITIONS, SettingDefinition, definition, parse_value, shown
+
+RESET_WORDS = frozenset({"默认", "default", "reset"})
+
+
+async def change_setting(call: Call) -> str:
+    """设置: list all settings, show one, or change one."""
+    words = call.arguments.split(maxsplit=1)
+    if not words:
+        return _listed(call)
+    try:
+        setting = definition(words[0])
+        if len(words) == 1:
+            return _described(call, setting)
+        return await _changed(call, setting, words[1].strip())
+    except SettingError as error:
+        raise Refusal(str(error)) from error
+
+
+async def change_mode(call: Call) -> str:
+    """模式: when the bot answers in this group."""
+    if not call.chat.is_group:
+        raise Refusal("私聊里总会回应；/模式 请在群里使用。")
+    if not call.arguments:
+        return _described(call, definition("replyMode"))
+    try:
+        return await _changed(call, definition("replyMode"), call.arguments.strip().lower())
+    except SettingError as error:
+        raise Refusal(str(error)) from error
+
+
+def _listed(call: Call) -> str:
+    settings = call.app.settings.of(call.chat)
+    lines = [
+        f"{key}{'*' if setting.per_chat else ''} = {_short(shown(key, settings))}"
+        for key, setting in DEFINITIONS.items()
+        if call.is_operator or setting.per_chat
+    ]
+    return "\n".join(
+        (*lines, "带 * 的可按聊天单独设置。发送 /设置 key 查看说明，/设置 key value 修改。")
+    )
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= 40 else value[:39] + "…"
+
+
+def _described(call: Call, setting: SettingDefinition) -> str:
+    """Return ``key = value``, where it holds, who set it, and what it means."""
+    value = shown(setting.key, call.app.settings.of(call.chat))
+    lines = [f"{setting.key} = {value}", f"范围：{_reach(call, setting)}"]
+    if history := _history(call, setting):
+        lines.append(history)
+    lines.append(f"{setting.description}（要求{setting.requirement}）")
+    return "\n".join(lines)
+
+
+def _reach(call: Call, setting: SettingDefinition) -> str:
+    if call.app.settings.last_change(setting.key, call.chat):
+        return "本聊天单独设置"
+    return "全局（可按聊天单独设置）" if setting.per_chat else "全局"
+
+
+def _history(call: Call, setting: SettingDefinition) -> str:
+    book = call.app.settings
+    change = book.last_change(setting.key, call.chat) or book.last_change(setting.key)
+    if change is None:
+        return ""
+    local = local_time(change.at, call.app.config.timezone)
+    return f"{change.by} 于 {local:%Y-%m-%d %H:%M} 设置"
+
+
+async def _changed(call: Call, setting: SettingDefinition, text: str) -> str:
+    chat = _place(call, setting)
+    book, now = call.app.settings, call.app.clock.now()
+    if text in RESET_WORDS:
+        await book.reset(setting.key, at=now, chat=chat)
+    else:
+        value = parse_value(setting.key, text)
+        await book.change(setting.key, value, by=call.caller_id, at=now, chat=chat)
+    settings = book.general if chat is None else book.of(chat)
+    place = "全局" if chat is None else "本聊天"
+    return f"{setting.key} = {shown(setting.key, settings)}（{place}，已生效）"
+
+
+def _place(call: Call, setting: SettingDefinition) -> Chat | None:
+    """Return the chat that a change is for, ``None`` for all; refuse who may not make it."""
+    here = call.chat if call.chat.is_group and setting.per_chat else None
+    if call.is_operator:
+        return here
+    if here is None:
+        raise Refusal(f"{setting.key} 是全局设置，只有操作者可以修改。")
+    is_persona = setting.key == "persona"
+    if is_persona and not call.app.settings.general.group_admins_can_set_persona:
+        raise Refusal("操作者没有允许群管理员修改人设。")
+    return here

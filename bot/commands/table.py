@@ -1,0 +1,25 @@
+"""Which function does which command."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+
+from bot.commands.access import approve, block_member, disable, enable, unblock_member
+from bot.commands.call import Call
+from bot.commands.settings import change_mode, change_setting
+from bot.commands.status import show_help, show_status
+
+ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
+    {
+        "帮助": show_help,
+        "状态": show_status,
+        "模式": change_mode,
+        "设置": change_setting,
+        "启用": enable,
+        "停用": disable,
+        "同意": approve,
+        "拉黑": block_member,
+        "解除": unblock_member,
+    }
+)
+"""By the command's name; the words, rights and help texts stand in
+``bot/conversation/commands.py``."""

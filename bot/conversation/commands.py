@@ -1,0 +1,113 @@
+"""Which words are commands, who may use them, and how one is read from a message.
+
+See ``docs/architecture.md``, "Commands". What a command does stands in ``bot/commands/``.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.model import Segment
+
+PREFIX = "群忆"
+"""Other bots use the same words; this one before them, or alone, means us."""
+
+Audience = Literal["anyone", "group_admin", "operator"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """One command."""
+
+    name: str
+    audience: Audience
+    usage: str
+    """What follows the name."""
+    help: str
+
+
+COMMANDS: tuple[CommandSpec, ...] = (
+    CommandSpec("帮助", "anyone", "", "看看有哪些命令 (help)"),
+    CommandSpec("状态", "group_admin", "", "连接、模型、今天的用量 (status)"),
+    CommandSpec(
+        "模式",
+        "group_admin",
+        "[auto|mention|silent]",
+        "怎么接话：auto 自己决定，mention 被叫到才说，silent 只听不说 (reply mode)",
+    ),
+    CommandSpec(
+        "设置",
+        "group_admin",
+        "[key [value|默认]]",
+        "查看或修改运行时设置，立刻生效 (settings)",
+    ),
+    CommandSpec("启用", "operator", "[群|成员 id]", "开始记录和回应这个聊天 (enable)"),
+    CommandSpec("停用", "operator", "[群|成员 id]", "不再记录和回应这个聊天 (disable)"),
+    CommandSpec("同意", "operator", "[编号]", "同意好友申请或入群邀请；不带编号时列出 (approve)"),
+    CommandSpec("拉黑", "operator", "id", "不再回应这个人 (block)"),
+    CommandSpec("解除", "operator", "id", "重新回应这个人 (unblock)"),
+)
+
+NAMES = frozenset(spec.name for spec in COMMANDS)
+
+
+def spec_of(name: str) -> CommandSpec:
+    """Return the command called ``name``; raises ``KeyError`` if there is none."""
+    return {spec.name: spec for spec in COMMANDS}[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command as it was typed."""
+
+    name: str
+    arguments: str
+    """All behind the name, trimmed; an @ stands as its user id."""
+
+
+def read_command(
+    segments: Sequence[Segment], bot_id: str, starts: Collection[str]
+) -> Command | None:
+    """Return the command that a message is, or ``None`` if it is an ordinary message.
+
+    Args:
+        segments: the message; a quote and an @ of the bot may stand before the command.
+        bot_id: the bot account.
+        starts: ``COMMAND_START``; an empty string allows bare names.
+    """
+    text = _typed(segments, bot_id).strip()
+    for start in sorted(starts, key=len, reverse=True):
+        if text.startswith(start) and (command := _named(text[len(start) :])):
+            return command
+    return None
+
+
+def _typed(segments: Sequence[Segment], bot_id: str) -> str:
+    words: list[str] = []
+    for segment in segments:
+        if segment.type == "text":
+            words.append(str(segment.data.get("text", "")))
+        elif segment.type == "at":
+            user_id = str(segment.data.get("qq", ""))
+            if user_id != bot_id or "".join(words).strip():
+                words.append(f" {user_id} ")
+        elif segment.type != "reply":
+            return ""
+    return "".join(words)
+
+
+def _named(text: str) -> Command | None:
+    first, arguments = _first_word(text)
+    if first != PREFIX:
+        return Command(first, arguments) if first in NAMES else None
+    second, rest = _first_word(arguments)
+    if not second:
+        return Command("帮助", "")
+    return Command(second, rest) if second in NAMES else None
+
+
+def _first_word(text: str) -> tuple[str, str]:
+    words = text.split(maxsplit=1)
+    if not words or (text[0].isspace() and not text.strip()):
+        return "", ""
+    return words[0], words[1].strip() if len(words) > 1 else ""

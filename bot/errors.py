@@ -1,0 +1,147 @@
+"""Every exception that Qunyi raises on purpose.
+
+```
+QunyiError
+├── ConfigError            a variable of the environment or .env is missing or wrong
+├── SettingError           a run-time setting is unknown, out of range or not of this chat
+├── StoreError
+│   ├── StoreBusy          another process held the write lock for too long
+│   └── MigrationError     the database is newer than this program, or a step failed
+├── EventError             an event cannot be read at all
+├── ModelError
+│   ├── ModelNotConfigured no model or key is configured for a purpose
+│   ├── ModelUnavailable   transport: network, time-out, 401 402 403 404 429 5xx, open breaker
+│   ├── ModelRefused       the provider refuses the content
+│   ├── ContextTooLong     the prompt is longer than the model's window
+│   └── ModelAnswerInvalid no choices, or an answer that is not what the API promises
+├── TurnWithdrawn          the question was recalled, or the bot silenced, before the answer went out
+├── SimulatorError         of the simulator alone; its own tree is in bot/simulate/errors.py
+└── SendError
+    ├── SendRejected       the platform answered with a failure
+    ├── SendTimedOut       no answer: it may or may not have been sent
+    ├── SendDropped        it would have waited too long in the queue
+    └── AccountOffline     the account has no connection, or is offline, muted or gone
+```
+"""
+
+
+class QunyiError(Exception):
+    """Base of all; its text names the cause and, where there is one, the cure."""
+
+
+class ConfigError(QunyiError):
+    """A static configuration value is missing or wrong.
+
+    Args:
+        variable: the environment variable's name.
+        cause: what is wrong with it and how to mend it.
+    """
+
+    def __init__(self, variable: str, cause: str) -> None:
+        super().__init__(f"{variable}: {cause}")
+        self.variable = variable
+        self.cause = cause
+
+
+class SettingError(QunyiError):
+    """A run-time setting cannot be read or changed as asked.
+
+    Args:
+        key: the setting's camelCase key.
+        cause: what is wrong, in words for the person who typed it.
+    """
+
+    def __init__(self, key: str, cause: str) -> None:
+        super().__init__(f"{key}: {cause}")
+        self.key = key
+        self.cause = cause
+
+
+class StoreError(QunyiError):
+    """The database cannot do what was asked."""
+
+
+class StoreBusy(StoreError):
+    """Another process held the write lock longer than the busy time-out."""
+
+
+class MigrationError(StoreError):
+    """The schema cannot be brought to this program's version."""
+
+
+class EventError(QunyiError):
+    """An event lacks what is needed to store it at all."""
+
+
+class ModelError(QunyiError):
+    """A model call did not give a usable answer."""
+
+
+class ModelNotConfigured(ModelError):
+    """No model, or no key, is configured for the purpose of the call."""
+
+
+class ModelUnavailable(ModelError):
+    """The transport failed; trying later may help.
+
+    Args:
+        cause: a short description without keys or message text.
+        status: the HTTP status, where there was one.
+        retry_after_seconds: what the provider asked for, where it did.
+    """
+
+    def __init__(
+        self,
+        cause: str,
+        *,
+        status: int | None = None,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(cause)
+        self.status = status
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ModelRefused(ModelError):
+    """The provider refuses the content of the prompt or the answer."""
+
+
+class ContextTooLong(ModelError):
+    """The prompt does not fit the model's window."""
+
+
+class ModelAnswerInvalid(ModelError):
+    """The endpoint answered, but not with a completion."""
+
+
+class TurnWithdrawn(QunyiError):
+    """The question was recalled, or the bot silenced, before the answer went out."""
+
+
+class SendError(QunyiError):
+    """A message did not go out, or it is not known whether it did."""
+
+
+class SendRejected(SendError):
+    """The platform refused to send.
+
+    Args:
+        cause: the platform's own words.
+        retcode: its return code.
+    """
+
+    def __init__(self, cause: str, *, retcode: int) -> None:
+        super().__init__(cause)
+        self.retcode = retcode
+
+
+class SendTimedOut(SendError):
+    """No answer came in time; the message may have been sent and is not repeated."""
+
+
+class SendDropped(SendError):
+    """The message would have waited in the queue for too long."""
+
+
+class AccountOffline(SendError):
+    """The account cannot send: not connected, offline, muted, or not in the chat."""

@@ -1,0 +1,169 @@
+"""Ingest: one raw event becomes durable rows, and says what the rest of its way needs.
+
+See ``docs/architecture.md``, "The way of one message", and ``docs/onebot.md``, "Events".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from loguru import logger
+
+from bot.app import App
+from bot.conversation.commands import Command, read_command
+from bot.conversation.policy import Standing, is_admitted
+from bot.errors import SendError
+from bot.model import Message, StoredMessage
+from bot.note import note
+from bot.onebot.events import Ignored, MessageArrived, Recalled, read_event
+from bot.onebot.forward import forward_id
+from bot.onebot.render import render, unnamed_mentions
+from bot.recall import recall
+from bot.store.chats import Situation, rename_chat, situation
+from bot.store.ingest import Arrival, Receipt
+from bot.store.messages import names_in_chat, replace_text
+
+FORWARD_FETCHES = 10
+"""So many merged forwards, one within another or side by side, are fetched for one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """A message that has been read, and what is known of it."""
+
+    message: Message
+    standing: Standing
+    command: Command | None = None
+    row_id: int | None = None
+    """``None`` if the chat is not admitted and nothing was kept."""
+
+    @property
+    def stored(self) -> StoredMessage:
+        """The durable message; raises ``ValueError`` if nothing was kept."""
+        if self.row_id is None:
+            raise ValueError("the message was not kept")
+        return StoredMessage(self.row_id, self.message)
+
+
+async def ingest(app: App, raw: Mapping[str, object], *, live: bool = True) -> Ingested | None:
+    """Take in one OneBot event; whatever it says is durable when this returns.
+
+    Args:
+        app: the running program.
+        raw: the event's JSON object.
+        live: it came just now, not from a history.
+
+    Returns:
+        what is known of a message, ``None`` for every other event.
+
+    Raises:
+        EventError: it cannot be read at all; its text names the cause.
+    """
+    event = read_event(raw, received_at=app.clock.now(), zone=app.config.timezone)
+    match event:
+        case MessageArrived():
+            return await _take_in(app, event, live)
+        case Recalled():
+            await recall(app, event)
+        case Ignored(reason):
+            logger.debug("ignored an event: {}", reason)
+        case _:
+            await note(app, event)
+    return None
+
+
+async def _take_in(app: App, event: MessageArrived, live: bool) -> Ingested:
+    names = await _names(app, event.message)
+    message = replace(event.message, text=render(event.message.segments, names))
+    known = await situation(app.db, message.chat, message.sender.user_id, message.reply_to)
+    command = _command(app, message)
+    if live and message.direction == "inbound":
+        app.accounts.came_online(message.chat.bot_id)
+    if not admits(app, message, known):
+        return Ingested(message, _standing(app, message, known), command)
+    message = replace(message, kind="command") if command else message
+    receipt = await app.arrivals.add(Arrival(message, live, pending=_waits(app, message)))
+    if receipt.is_new:
+        await _complete(app, event, known, receipt, names)
+    standing = _standing(app, message, known, receipt)
+    return Ingested(message, standing, command, receipt.row_id)
+
+
+def admits(app: App, message: Message, known: Situation) -> bool:
+    """Whether a message may be recorded, by the chat's switch and the general rules."""
+    settings = app.settings.general
+    return is_admitted(
+        message,
+        known.access,
+        group_access=settings.group_access,
+        private_access=settings.private_access,
+        is_operator=app.is_operator(message.sender.user_id),
+    )
+
+
+def _command(app: App, message: Message) -> Command | None:
+    if message.direction == "outbound" or app.is_bot(message.sender.user_id, message.chat):
+        return None
+    return read_command(message.segments, message.chat.bot_id, app.config.command_start)
+
+
+def _waits(app: App, message: Message) -> bool:
+    is_bot = message.direction == "outbound" or app.is_bot(message.sender.user_id, message.chat)
+    return message.kind == "chat" and not is_bot
+
+
+def _standing(
+    app: App, message: Message, known: Situation, receipt: Receipt | None = None
+) -> Standing:
+    return Standing(
+        is_new=receipt is not None and receipt.is_new,
+        recalled=receipt is not None and receipt.recalled,
+        from_bot=app.is_bot(message.sender.user_id, message.chat),
+        blocked=known.blocked,
+        muted=known.muted_until > app.clock.now(),
+        # A message that arrives now proves that the account is there.
+        removed=False,
+        quotes_bot=known.quotes_bot,
+    )
+
+
+async def _names(app: App, message: Message) -> dict[str, str]:
+    """Return what the people are called in this chat who are @-ed without a name."""
+    if not (nameless := unnamed_mentions(message)):
+        return {}
+    names = await names_in_chat(app.db, message.chat, nameless)
+    if app.config.nickname:
+        names.setdefault(message.chat.bot_id, app.config.nickname[0])
+    return names
+
+
+async def _complete(
+    app: App, event: MessageArrived, known: Situation, receipt: Receipt, names: dict[str, str]
+) -> None:
+    """Add what an event says besides its message, once that is durable."""
+    message = receipt.message
+    if event.group_name and event.group_name != known.name:
+        async with app.db.transaction() as tx:
+            await rename_chat(tx, message.chat, event.group_name)
+    if forward_id(message.segments) is not None:
+        answers = await _forward_answers(app, message)
+        async with app.db.transaction() as tx:
+            await replace_text(tx, receipt.row_id, render(message.segments, names, answers))
+
+
+async def _forward_answers(app: App, message: Message) -> dict[str, object]:
+    answers: dict[str, object] = {}
+    for _ in range(FORWARD_FETCHES):
+        wanted = forward_id(message.segments, answers)
+        if wanted is None:
+            break
+        answers[wanted] = await _forward_answer(app, message, wanted)
+    return answers
+
+
+async def _forward_answer(app: App, message: Message, wanted: str) -> object:
+    try:
+        platform = app.accounts.platform(message.chat.bot_id)
+        return await platform.call("get_forward_msg", id=wanted, message_id=wanted)
+    except SendError as error:
+        logger.debug("a merged forward could not be fetched: {}", error)
+        return None

@@ -1,0 +1,1 @@
+"""Models: one protocol, an OpenAI-compatible client, and a scripted one."""

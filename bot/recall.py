@@ -1,0 +1,47 @@
+"""Recall: a message taken back leaves everything that is shown or thought of again.
+
+See ``docs/architecture.md``, "Recalls".
+"""
+
+from dataclasses import replace
+
+from loguru import logger
+
+from bot.app import App
+from bot.model import Chat
+from bot.onebot.events import Recalled
+from bot.store.chats import ensure_chat, situation
+from bot.store.messages import Recall, private_peer_of_own, recall_message
+
+OWN_RECALL_MS = 24 * 3_600_000
+"""How far back an own private message is looked for whose chat the notice does not name."""
+
+
+async def recall(app: App, event: Recalled) -> None:
+    """Take a message back. A second notice changes nothing; an early one waits for its message."""
+    now = app.clock.now()
+    chat = event.chat
+    if not chat.id:
+        peer = await private_peer_of_own(
+            app.db, chat.bot_id, event.platform_id, now - OWN_RECALL_MS
+        )
+        if peer is None:
+            return
+        chat = replace(chat, id=peer)
+    # Before the rows change: no turn may begin to send what is being taken back.
+    app.floor.withdraw(chat, event.platform_id)
+    if await _keeps_nothing(app, chat):
+        return
+    async with app.db.transaction() as tx:
+        await ensure_chat(tx, chat, now)
+        row_id = await recall_message(tx, Recall(chat, event.platform_id, event.operator_id, now))
+    # And after: one may have begun to think meanwhile.
+    app.floor.withdraw(chat, event.platform_id)
+    logger.debug("a message of {} was recalled, row {}", chat, row_id)
+
+
+async def _keeps_nothing(app: App, chat: Chat) -> bool:
+    known = await situation(app.db, chat, "")
+    if known.known:
+        return False
+    return chat.is_group and app.settings.general.group_access == "approved"

@@ -1,0 +1,70 @@
+"""Send: through the account's queue, then into the record."""
+
+import hashlib
+
+from bot.app import App
+from bot.clock import local_date
+from bot.model import Chat, Message, MessageKind, Segment, Sender
+from bot.onebot.render import render
+from bot.onebot.segments import text_segment
+from bot.platform.outbox import Letter
+from bot.store.ingest import Arrival
+
+
+async def send(app: App, letter: Letter, *, kind: MessageKind = "chat") -> int:
+    """Send a letter when its time has come and return the row of the message it became.
+
+    Args:
+        app: the running program.
+        letter: what to send, made of segments that we built.
+        kind: ``chat`` for answers of the model, ``notice`` for all else.
+
+    Raises:
+        SendError: it did not go out, or it is not known whether it did.
+    """
+    platform_id = await app.outbox.send(letter)
+    segments = letter.segments or tuple(text_segment(text) for text in letter.nodes)
+    return await record_own(app, letter.chat, segments, platform_id, kind)
+
+
+async def record_own(
+    app: App,
+    chat: Chat,
+    segments: tuple[Segment, ...],
+    platform_id: str,
+    kind: MessageKind,
+) -> int:
+    """Keep a message that the account has just sent and return its row."""
+    now = app.clock.now()
+    text = render(segments, {})
+    message = Message(
+        chat=chat,
+        platform_id=platform_id or _made_up_id(chat, now, text),
+        sender=Sender(chat.bot_id),
+        direction="outbound",
+        sent_at=now,
+        received_at=now,
+        local_date=local_date(now, app.config.timezone),
+        segments=segments,
+        text=text,
+        kind=kind,
+    )
+    receipt = await app.arrivals.add(Arrival(message, pending=False))
+    return receipt.row_id
+
+
+def _made_up_id(chat: Chat, at: int, text: str) -> str:
+    digest = hashlib.sha1(f"{chat.bot_id} {chat} {at} {text}".encode(), usedforsecurity=False)
+    return f"x{digest.hexdigest()[:24]}"
+
+
+async def send_notice(
+    app: App, chat: Chat, text: str, *, temporary_group: str | None = None
+) -> None:
+    """Send a notice of the bot's own: an answer to a command, an apology, an alert.
+
+    Raises:
+        SendError: it did not go out, or it is not known whether it did.
+    """
+    letter = Letter(chat, (text_segment(text),), temporary_group=temporary_group)
+    await send(app, letter, kind="notice")

@@ -1,0 +1,125 @@
+"""The connections of one process: one writer, a few readers, a group commit for ingest.
+
+See ``docs/architecture.md``, "Storage". All writes go through ``Database.transaction``; a read
+never waits for a write.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import aiosqlite
+
+from bot.errors import StoreBusy, StoreError
+from bot.store import sqlite
+from bot.store.migrate import migrate
+
+READER_COUNT = 3
+
+
+class Database:
+    """An open database. Made by ``open_database``."""
+
+    def __init__(
+        self,
+        path: Path,
+        writer: aiosqlite.Connection,
+        readers: tuple[aiosqlite.Connection, ...],
+    ) -> None:
+        self.path = path
+        self._writer = writer
+        self._writing = asyncio.Lock()
+        self._readers: asyncio.LifoQueue[aiosqlite.Connection] = asyncio.LifoQueue()
+        for reader in readers:
+            self._readers.put_nowait(reader)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[aiosqlite.Connection]:
+        """One write transaction: committed when the block ends, undone when it raises.
+
+        Raises:
+            StoreBusy: another process held the write lock longer than the busy time-out.
+        """
+        async with self._writing:
+            await self._begin()
+            try:
+                yield self._writer
+                await self._writer.execute_fetchall("COMMIT")
+            except BaseException:
+                # Shielded: a cancelled task must not leave its transaction open.
+                await asyncio.shield(self._writer.rollback())
+                raise
+
+    async def _begin(self) -> None:
+        try:
+            await self._writer.execute_fetchall("BEGIN IMMEDIATE")
+        except asyncio.CancelledError:
+            # The statement may have run in the connection's thread nevertheless.
+            await asyncio.shield(self._writer.rollback())
+            raise
+        except sqlite3.OperationalError as error:
+            if sqlite.is_busy(error):
+                raise StoreBusy(f"another process holds the write lock of {self.path}") from error
+            raise
+
+    @asynccontextmanager
+    async def reader(self) -> AsyncIterator[aiosqlite.Connection]:
+        """A connection that only reads; each statement sees the latest commit."""
+        connection = await self._readers.get()
+        try:
+            yield connection
+        finally:
+            self._readers.put_nowait(connection)
+
+    async def backup(self, target: Path) -> None:
+        """Write a consistent copy to ``target`` without holding up writers.
+
+        Raises:
+            StoreError: ``target`` exists or cannot be written.
+        """
+        if target.exists():
+            raise StoreError(f"{target} exists already; name a file that does not")
+        async with self.reader() as connection:
+            try:
+                await sqlite.vacuum_into(connection, target)
+            except sqlite3.Error as error:
+                raise StoreError(f"the backup to {target} failed: {error}") from error
+
+
+async def _readers(
+    path: Path, synchronous: sqlite.Synchronous, stack: AsyncExitStack
+) -> tuple[aiosqlite.Connection, ...]:
+    readers = []
+    for _ in range(READER_COUNT):
+        reader = await sqlite.connect(path, synchronous, read_only=True)
+        stack.push_async_callback(reader.close)
+        readers.append(reader)
+    return tuple(readers)
+
+
+@asynccontextmanager
+async def open_database(
+    path: Path, *, now: int, synchronous: sqlite.Synchronous = "FULL"
+) -> AsyncIterator[Database]:
+    """Open ``path`` (made if it is missing), migrate it, and close it at the end.
+
+    Args:
+        path: the database file; created readable by its owner only.
+        now: UTC milliseconds, for the records of migrations.
+        synchronous: ``FULL`` survives a power cut, ``NORMAL`` only a crash of the process.
+
+    Raises:
+        StoreError: the file cannot be opened, or is not a database.
+        MigrationError: the schema cannot be brought to this program's version.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            sqlite.create_file(path)
+            writer = await sqlite.connect(path, synchronous)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"the database {path} cannot be opened: {error}") from error
+        stack.push_async_callback(writer.close)
+        await migrate(writer, now)
+        yield Database(path, writer, await _readers(path, synchronous, stack))

@@ -1,0 +1,170 @@
+"""Writes groups of arriving messages: chat, people, names, message, counters, in one transaction.
+
+See ``docs/architecture.md``, "The way of one message".
+"""
+
+import json
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import aiosqlite
+
+from bot.model import Chat, Message
+from bot.store.database import Database
+from bot.store.queries import load
+from bot.store.sqlite import in_order
+
+TASKS: dict[str, tuple[str, ...]] = {
+    "group": ("group", "member-batch"),
+    "private": ("private-owner",),
+}
+"""The reflection tasks that read a kind of chat."""
+
+_sql = load("ingest")
+_Key = tuple[Chat, str, int]
+_Row = dict[str, Any]
+Statement = Coroutine[Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message on its way into the store."""
+
+    message: Message
+    live: bool = True
+    """It came as an event just now, not from a history."""
+    pending: bool = True
+    """It waits for reflection: said by a person, not a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the store knows of a message once it is durable."""
+
+    row_id: int
+    message: Message
+    is_new: bool
+    """False if the same event was stored before."""
+    recalled: bool = False
+
+
+async def store_arrivals(db: Database, arrivals: Sequence[Arrival]) -> list[Receipt]:
+    """Store ``arrivals`` in one transaction and return a receipt for each, in order.
+
+    Raises:
+        StoreBusy: another process held the write lock for too long; nothing was written.
+    """
+    rows = [_row(arrival) for arrival in arrivals]
+    async with db.transaction() as tx:
+        newest_id = await _sql.newest_id(tx)
+        *_, added = await in_order(*_people(tx, rows), *_messages(tx, rows), _added(tx, newest_id))
+        if any(row["recalled"] for row in added.values()):
+            await _sql.apply_early_recalls(tx, newest_id=newest_id)
+        receipts = [await _receipt(tx, a, r, added) for a, r in zip(arrivals, rows, strict=True)]
+        if waiting := _waiting(arrivals, receipts):
+            await _sql.add_pending(tx, waiting)
+    return receipts
+
+
+def _row(arrival: Arrival) -> _Row:
+    message = arrival.message
+    sender = message.sender
+    return {
+        "bot_id": message.chat.bot_id,
+        "kind": message.chat.kind,
+        "peer_id": message.chat.id,
+        "user_id": sender.user_id,
+        "nickname": sender.nickname,
+        "card": sender.card,
+        "role": sender.role,
+        "title": sender.title,
+        "anonymous": sender.anonymous,
+        "at": min(message.sent_at, message.received_at),
+        "live": arrival.live,
+        "platform_id": message.platform_id,
+        "direction": message.direction,
+        "message_kind": message.kind,
+        "sent_at": message.sent_at,
+        "received_at": message.received_at,
+        "local_date": message.local_date,
+        "sequence": message.sequence,
+        "sender_name": sender.display_name,
+        "segments": json.dumps([s.as_json() for s in message.segments], ensure_ascii=False),
+        "text": message.text,
+        "reply_to": message.reply_to,
+        "mentions": json.dumps(message.mentions) if message.mentions else "[]",
+        "temporary_group": message.temporary_group,
+        "counted": arrival.pending,
+    }
+
+
+def _people(tx: aiosqlite.Connection, rows: Sequence[_Row]) -> Iterator[Statement]:
+    # One row each: a busy group says the same of its people many times in one transaction.
+    yield _sql.upsert_chats(tx, _distinct(rows, "bot_id", "kind", "peer_id"))
+    yield _sql.upsert_members(tx, _distinct(rows, "bot_id", "user_id"))
+    yield _sql.upsert_nicknames(tx, _distinct(rows, "bot_id", "user_id", "nickname"))
+    if groups := [r for r in rows if r["kind"] == "group" and r["direction"] == "inbound"]:
+        yield _sql.upsert_memberships(tx, _distinct(groups, "bot_id", "peer_id", "user_id"))
+        yield _sql.upsert_cards(tx, _distinct(groups, "bot_id", "peer_id", "user_id", "card"))
+
+
+def _messages(tx: aiosqlite.Connection, rows: Sequence[_Row]) -> Iterator[Statement]:
+    yield _sql.insert_messages(tx, rows)
+    if own := [r for r in rows if r["direction"] == "outbound"]:
+        yield _sql.merge_echoes(tx, own)
+
+
+async def _added(tx: aiosqlite.Connection, newest_id: int) -> dict[_Key, aiosqlite.Row]:
+    return {_added_key(row): row async for row in _sql.added(tx, newest_id=newest_id)}
+
+
+def _distinct(rows: Sequence[_Row], *fields: str) -> list[_Row]:
+    pick = itemgetter(*fields)
+    return list({pick(row): row for row in rows}.values())
+
+
+def _added_key(row: aiosqlite.Row) -> _Key:
+    chat = Chat(row["bot_id"], row["kind"], row["peer_id"])
+    return (chat, row["platform_id"], row["sent_at"])
+
+
+async def _receipt(
+    tx: aiosqlite.Connection,
+    arrival: Arrival,
+    row: _Row,
+    added: dict[_Key, aiosqlite.Row],
+) -> Receipt:
+    message = arrival.message
+    key = (message.chat, message.platform_id, message.sent_at)
+    # Taken out, so that a second copy within the same group is not new.
+    if found := added.pop(key, None):
+        return Receipt(found["id"], message, True, bool(found["recalled"]))
+    stored = await _sql.find_row(tx, **_identity(row))
+    return Receipt(stored["id"], message, False, bool(stored["recalled"]))
+
+
+def _identity(row: _Row) -> _Row:
+    names = ("bot_id", "kind", "peer_id", "platform_id", "sent_at", "direction")
+    return {name: row[name] for name in names}
+
+
+def _waiting(arrivals: Sequence[Arrival], receipts: Sequence[Receipt]) -> list[_Row]:
+    arrived: dict[Chat, list[int]] = {}
+    for arrival, receipt in zip(arrivals, receipts, strict=True):
+        if arrival.pending and receipt.is_new and not receipt.recalled:
+            arrived.setdefault(receipt.message.chat, []).append(receipt.message.received_at)
+    return [
+        {
+            "bot_id": chat.bot_id,
+            "kind": chat.kind,
+            "peer_id": chat.id,
+            "task": task,
+            "count": len(times),
+            "oldest": min(times),
+            "newest": max(times),
+        }
+        for chat, times in arrived.items()
+        for task in TASKS[chat.kind]
+    ]

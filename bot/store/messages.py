@@ -1,0 +1,147 @@
+"""Messages: reading a chat's recent ones, recalls, and what a crash left unanswered."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import aiosqlite
+
+from bot.model import Chat, Message, Segment, Sender, StoredMessage
+from bot.store.database import Database
+from bot.store.queries import load
+
+EARLY_RECALL_MS = 10 * 60_000
+"""How long a recall waits for a message that has not arrived."""
+
+QUOTED_CHARS = 4
+"""Shorter texts are no quotation: `好的` stands in every other answer."""
+
+_sql = load("messages")
+
+
+def chat_key(chat: Chat) -> dict[str, str]:
+    """Return the parameters that name a chat in every query."""
+    return {"bot_id": chat.bot_id, "kind": chat.kind, "peer_id": chat.id}
+
+
+def _message(row: aiosqlite.Row, chat: Chat) -> StoredMessage:
+    sender = Sender(
+        row["user_id"],
+        nickname=row["sender_name"],
+        role=row["sender_role"],
+        anonymous=bool(row["anonymous"]),
+    )
+    message = Message(
+        chat=chat,
+        platform_id=row["platform_id"],
+        sender=sender,
+        direction=row["direction"],
+        sent_at=row["sent_at"],
+        received_at=row["received_at"],
+        local_date=row["local_date"],
+        segments=tuple(Segment(s["type"], s["data"]) for s in json.loads(row["segments"])),
+        text=row["text"],
+        sequence=row["sequence"],
+        reply_to=row["reply_to"],
+        mentions=tuple(json.loads(row["mentions"])),
+        kind=row["kind"],
+        temporary_group=row["temporary_group"],
+    )
+    return StoredMessage(row["id"], message, row["recalled_at"])
+
+
+async def recent_messages(db: Database, chat: Chat, limit: int) -> list[StoredMessage]:
+    """Return the newest ``limit`` messages of ``chat``, recalled ones left out, oldest first."""
+    async with db.reader() as connection:
+        rows = [row async for row in _sql.recent(connection, **chat_key(chat), limit=limit)]
+    return [_message(row, chat) for row in reversed(rows)]
+
+
+async def newest_with_id(db: Database, chat: Chat, platform_id: str) -> StoredMessage | None:
+    """Return the newest message of ``chat`` with a platform id, a tombstone included."""
+    async with db.reader() as connection:
+        row = await _sql.newest_with_id(connection, **chat_key(chat), platform_id=platform_id)
+    return _message(row, chat) if row else None
+
+
+async def unanswered_messages(db: Database, bot_id: str, since: int) -> list[StoredMessage]:
+    """Return people's messages since ``since`` (UTC ms) for which no turn began to send."""
+    async with db.reader() as connection:
+        rows = [row async for row in _sql.unanswered(connection, bot_id=bot_id, since=since)]
+    return [_message(r, Chat(r["bot_id"], r["chat_kind"], r["peer_id"])) for r in rows]
+
+
+async def messages_by_rows(db: Database, row_ids: Iterable[int]) -> list[StoredMessage]:
+    """Return some messages as they stand now, recalled ones left out, by row id."""
+    ids = json.dumps(list(row_ids))
+    async with db.reader() as connection:
+        rows = [row async for row in _sql.by_rows(connection, ids=ids)]
+    return [_message(r, Chat(r["bot_id"], r["chat_kind"], r["peer_id"])) for r in rows]
+
+
+async def private_peer_of_own(
+    db: Database, bot_id: str, platform_id: str, since: int
+) -> str | None:
+    """Return with whom the account had the private chat in which it sent a message."""
+    async with db.reader() as connection:
+        return await _sql.private_peer_of_own(
+            connection, bot_id=bot_id, platform_id=platform_id, since=since
+        )
+
+
+async def names_in_chat(db: Database, chat: Chat, user_ids: Iterable[str]) -> dict[str, str]:
+    """Return what some people are called in ``chat``; the unknown and the nameless are absent."""
+    ids = json.dumps(sorted(user_ids))
+    async with db.reader() as connection:
+        rows = [r async for r in _sql.names_in_chat(connection, **chat_key(chat), user_ids=ids)]
+    return {row["user_id"]: row["name"] for row in rows if row["name"]}
+
+
+async def replace_text(tx: aiosqlite.Connection, row_id: int, text: str) -> None:
+    """Give a stored message another rendering, unless it was recalled meanwhile."""
+    await _sql.replace_text(tx, id=row_id, text=text)
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Somebody took a message back."""
+
+    chat: Chat
+    platform_id: str
+    operator_id: str
+    at: int
+    """UTC milliseconds."""
+
+
+async def recall_message(tx: aiosqlite.Connection, recall: Recall) -> int | None:
+    """Take the text of a message out of everything kept, and return its row id.
+
+    The newest row with the id is meant. A recall that comes before its message waits for it; a
+    second one changes nothing. Both return ``None``.
+    """
+    key = chat_key(recall.chat)
+    row = await _sql.newest_with_id(tx, **key, platform_id=recall.platform_id)
+    if row is None:
+        await _sql.forget_early_recalls(tx, before=recall.at - EARLY_RECALL_MS)
+        await _sql.keep_early_recall(
+            tx, **key, platform_id=recall.platform_id, at=recall.at, by=recall.operator_id
+        )
+        return None
+    if row["recalled_at"] is not None:
+        return None
+    await _take_back(tx, row, recall)
+    return row["id"]
+
+
+async def _take_back(tx: aiosqlite.Connection, row: aiosqlite.Row, recall: Recall) -> None:
+    chat_id, row_id = row["chat_id"], row["id"]
+    await _sql.take_back(tx, id=row_id, at=recall.at, by=recall.operator_id)
+    if row["counted"]:
+        await _sql.uncount(tx, chat_id=chat_id, id=row_id)
+    await _sql.empty_turns(tx, chat_id=chat_id, id=row_id)
+    await _sql.drop_lines(tx, id=row_id)
+    if len(row["text"].strip()) >= QUOTED_CHARS:
+        # Answers are younger than what they quote, whatever second the platform gave it.
+        quote = {"chat_id": chat_id, "since": row["sent_at"] - 1000, "text": row["text"].strip()}
+        await _sql.drop_quoting_answers(tx, **quote)
+        await _sql.blank_quoting_messages(tx, **quote)

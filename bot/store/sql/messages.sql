@@ -1,0 +1,110 @@
+-- name: recent
+-- The newest messages of a chat by time; recalled ones are tombstones and left out.
+SELECT messages.*, m.user_id, m.anonymous
+FROM messages JOIN members AS m ON m.id = messages.member_id
+WHERE chat_id = (
+    SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+) AND recalled_at IS NULL
+ORDER BY sent_at DESC, messages.id DESC
+LIMIT :limit;
+
+-- name: newest_with_id^
+-- Platform ids are reused; the newest row with one is meant.
+SELECT messages.*, m.user_id, m.anonymous
+FROM messages JOIN members AS m ON m.id = messages.member_id
+WHERE chat_id = (
+    SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+) AND platform_id = :platform_id
+ORDER BY sent_at DESC
+LIMIT 1;
+
+-- name: unanswered
+-- Messages of people since a moment that no turn began to answer.
+SELECT messages.*, m.user_id, m.anonymous, c.bot_id, c.kind AS chat_kind, c.peer_id
+FROM messages
+JOIN members AS m ON m.id = messages.member_id
+JOIN chats AS c ON c.id = messages.chat_id
+WHERE messages.received_at >= :since AND messages.sent_at >= :since
+  AND c.bot_id = :bot_id AND direction = 'inbound' AND messages.kind = 'chat'
+  AND recalled_at IS NULL
+  AND NOT EXISTS (
+      SELECT 1 FROM turn_lines AS l WHERE l.message_id = messages.id AND l.part = 'question'
+  )
+ORDER BY messages.id;
+
+-- name: names_in_chat
+-- What the people of a list are called in a chat: card, else nickname.
+SELECT m.user_id, coalesce(nullif(s.card, ''), m.nickname) AS name
+FROM members AS m
+LEFT JOIN memberships AS s ON s.member_id = m.id AND s.chat_id = (
+    SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+)
+WHERE m.bot_id = :bot_id AND m.user_id IN (SELECT value FROM json_each(:user_ids));
+
+-- name: replace_text!
+-- A merged forward is stored at once and its lines when they were fetched.
+UPDATE messages SET text = :text WHERE id = :id AND recalled_at IS NULL;
+
+-- name: take_back!
+-- A recall leaves a tombstone without text.
+UPDATE messages
+SET recalled_at = :at, recalled_by = :by, text = '', segments = '[]', mentions = '[]', counted = 0
+WHERE id = :id AND recalled_at IS NULL;
+
+-- name: uncount!
+-- A recalled message no longer waits for reflection.
+UPDATE cursors SET pending = max(0, pending - 1)
+WHERE chat_id = :chat_id AND last_id < :id;
+
+-- name: keep_early_recall!
+-- A recall that came before its message.
+INSERT INTO early_recalls (chat_id, platform_id, recalled_at, recalled_by)
+SELECT id, :platform_id, :at, :by FROM chats
+WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+ON CONFLICT (chat_id, platform_id) DO UPDATE SET recalled_at = excluded.recalled_at;
+
+-- name: forget_early_recalls!
+-- Those that waited in vain.
+DELETE FROM early_recalls WHERE recalled_at < :before;
+
+-- name: drop_lines!
+-- The lines and quotes of a recalled message leave every stored turn.
+DELETE FROM turn_lines WHERE message_id = :id;
+
+-- name: empty_turns!
+-- A turn whose question is gone leaves the conversation with its answer.
+UPDATE turns SET state = 'recalled'
+WHERE chat_id = :chat_id AND state <> 'sending'
+  AND id IN (SELECT turn_id FROM turn_lines WHERE message_id = :id AND part = 'question')
+  AND NOT EXISTS (
+      SELECT 1 FROM turn_lines AS rest
+      WHERE rest.turn_id = turns.id AND rest.part = 'question' AND rest.message_id <> :id
+  );
+
+-- name: drop_quoting_answers!
+-- Answers that quote a recalled text lose theirs.
+DELETE FROM turn_lines
+WHERE part = 'answer' AND instr(text, :text) > 0
+  AND turn_id IN (SELECT id FROM turns WHERE chat_id = :chat_id AND started_at >= :since);
+
+-- name: blank_quoting_messages!
+-- So do the stored copies of those answers.
+UPDATE messages SET text = '', segments = '[]'
+WHERE chat_id = :chat_id AND sent_at >= :since AND direction = 'outbound'
+  AND instr(text, :text) > 0;
+
+-- name: by_rows
+-- Some messages as they stand now; recalled ones are left out.
+SELECT messages.*, m.user_id, m.anonymous, c.bot_id, c.kind AS chat_kind, c.peer_id
+FROM messages
+JOIN members AS m ON m.id = messages.member_id
+JOIN chats AS c ON c.id = messages.chat_id
+WHERE messages.id IN (SELECT value FROM json_each(:ids)) AND recalled_at IS NULL
+ORDER BY messages.id;
+
+-- name: private_peer_of_own$
+-- With whom the account had the private chat in which it sent a message last.
+SELECT c.peer_id FROM messages JOIN chats AS c ON c.id = messages.chat_id
+WHERE c.bot_id = :bot_id AND c.kind = 'private' AND platform_id = :platform_id
+  AND direction = 'outbound' AND messages.received_at >= :since
+ORDER BY messages.id DESC LIMIT 1;

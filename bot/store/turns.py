@@ -1,0 +1,176 @@
+"""Turns: what was asked, how far its answer got, and what the conversation shows of it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import aiosqlite
+
+from bot.model import Chat, Turn, TurnEnding, TurnLine
+from bot.store.database import Database
+from bot.store.messages import chat_key
+from bot.store.queries import load
+
+_sql = load("turns")
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn to be kept."""
+
+    chat: Chat
+    user_id: str
+    asked_at: int
+    started_at: int
+    addressed: bool
+    third_party: bool
+    context_until: int
+    lines: tuple[TurnLine, ...]
+    """Context, quotes and questions, then the parts of the answer if there is one."""
+    model: str = ""
+    endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLoad:
+    """How many turns were taken lately, for the limits."""
+
+    member_minute: int
+    member_day: int
+    all_minute: tuple[int, ...]
+    """When the turns of the last minute began, in whatever chat, oldest first."""
+    unaddressed_hour: int
+    """Turns of the chat in the last hour that nobody asked for."""
+
+
+async def add_turn(
+    tx: aiosqlite.Connection,
+    turn: NewTurn,
+    state: Literal["sending", "silent", "failed"],
+    *,
+    at: int,
+    error: str = "",
+) -> int | None:
+    """Keep a turn in the state it has reached and return its id.
+
+    ``None``, and nothing is kept, if a message of the question was recalled meanwhile.
+    """
+    asked = [line.message_id for line in turn.lines if line.part == "question"]
+    if await _sql.recalled_count(tx, message_ids=json.dumps(asked)):
+        return None
+    turn_id = await _sql.add_turn(
+        tx,
+        **chat_key(turn.chat),
+        user_id=turn.user_id,
+        state=state,
+        asked_at=turn.asked_at,
+        started_at=turn.started_at,
+        at=at,
+        addressed=turn.addressed,
+        third_party=turn.third_party,
+        context_until=turn.context_until,
+        model=turn.model,
+        endpoint=turn.endpoint,
+        error=error,
+    )
+    await _sql.add_lines(tx, [_line_row(turn_id, *pair) for pair in enumerate(turn.lines)])
+    return turn_id
+
+
+def _line_row(turn_id: int, position: int, line: TurnLine) -> dict[str, object]:
+    return {
+        "turn_id": turn_id,
+        "position": position,
+        "message_id": line.message_id,
+        "part": line.part,
+        "text": line.text,
+    }
+
+
+async def finish_turn(
+    tx: aiosqlite.Connection,
+    turn_id: int,
+    ending: TurnEnding,
+    *,
+    sent: Mapping[int, int],
+    at: int,
+    error: str = "",
+) -> None:
+    """Keep how a turn ended.
+
+    Args:
+        tx: the write transaction.
+        turn_id: the turn.
+        ending: its end.
+        sent: the message rows that carried lines of the answer, by the line's position.
+        at: UTC milliseconds.
+        error: what went wrong; the lines that were not sent are then dropped.
+    """
+    for position, message_id in sent.items():
+        await _sql.link_answer(tx, turn_id=turn_id, position=position, message_id=message_id)
+    if error:
+        await _sql.drop_unsent(tx, turn_id=turn_id)
+    await _sql.finish_turn(tx, id=turn_id, state=ending, at=at, error=error)
+
+
+async def settle_turns(tx: aiosqlite.Connection, bot_id: str, before: int) -> None:
+    """Take as sent what a dead process of this account was sending."""
+    await _sql.settle_turns(tx, bot_id=bot_id, before=before)
+
+
+async def sent_count(db: Database, chat: Chat) -> int:
+    """Return how many answered turns a chat has."""
+    async with db.reader() as connection:
+        return await _sql.sent_count(connection, **chat_key(chat))
+
+
+async def recent_turns(db: Database, chat: Chat, limit: int) -> list[Turn]:
+    """Return the newest answered turns of a chat with their lines, oldest first."""
+    async with db.reader() as connection:
+        rows = [r async for r in _sql.recent_turns(connection, **chat_key(chat), limit=limit)]
+        lines = await _lines(connection, [row["id"] for row in rows])
+    return [
+        Turn(
+            id=row["id"],
+            user_id=row["user_id"],
+            asked_at=row["asked_at"],
+            answered_at=row["answered_at"],
+            third_party=bool(row["third_party"]),
+            context_until=row["context_until"],
+            lines=tuple(lines.get(row["id"], ())),
+        )
+        for row in reversed(rows)
+    ]
+
+
+async def _lines(
+    connection: aiosqlite.Connection, turn_ids: Sequence[int]
+) -> dict[int, list[TurnLine]]:
+    lines: dict[int, list[TurnLine]] = {}
+    if turn_ids:
+        async for row in _sql.lines_of(connection, turn_ids=json.dumps(turn_ids)):
+            line = TurnLine(row["message_id"], row["part"], row["text"])
+            lines.setdefault(row["turn_id"], []).append(line)
+    return lines
+
+
+async def turn_load(
+    db: Database, chat: Chat, user_id: str, *, now: int, day_start: int
+) -> TurnLoad:
+    """Return how many turns were taken in the last minute, hour and day."""
+    async with db.reader() as connection:
+        row = await _sql.load(
+            connection,
+            **chat_key(chat),
+            user_id=user_id,
+            minute_ago=now - 60_000,
+            hour_ago=now - 3_600_000,
+            day_start=day_start,
+        )
+    return TurnLoad(
+        row["member_minute"],
+        row["member_day"],
+        tuple(json.loads(row["all_minute"])),
+        row["unaddressed_hour"],
+    )

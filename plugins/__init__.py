@@ -1,0 +1,1 @@
+"""The NoneBot edge: the adapter, and one plugin per way in."""

@@ -1,0 +1,208 @@
+"""The OneBot v11 adapter, made lenient: no event is lost because one field is odd.
+
+NoneBot turns an event with one unexpected field into a bare ``Event``, or drops it, and before it
+hands on a message with a quote it asks the client for the quoted one. Here every event keeps its
+JSON as it arrived, typed handlers of other plugins see mended fields, and a quote is looked up in
+our own store. See ``docs/onebot.md``, "Events".
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from nonebot.adapters.onebot.v11 import Adapter as OneBotAdapter
+from nonebot.adapters.onebot.v11 import (
+    Event,
+    FriendRequestEvent,
+    GroupMessageEvent,
+    GroupRequestEvent,
+    NoticeEvent,
+    PrivateMessageEvent,
+    RequestEvent,
+)
+from nonebot.adapters.onebot.v11.exception import NoLogException
+from typing_extensions import override
+
+from bot.onebot.segments import read_segments
+
+_KINDS = {
+    "message": "message_type",
+    "message_sent": "message_type",
+    "notice": "notice_type",
+    "request": "request_type",
+    "meta_event": "meta_event_type",
+}
+_MILLISECONDS_FROM = 100_000_000_000
+
+
+class QuietEvent(Event):
+    """Any event of no known kind. What people wrote does not go to the log."""
+
+    raw_event: dict[str, Any]
+    """The event's JSON as it arrived."""
+
+    @override
+    def get_log_string(self) -> str:
+        raise NoLogException
+
+
+class QuietGroupMessage(GroupMessageEvent):
+    """A message in a group."""
+
+    raw_event: dict[str, Any]
+
+    @override
+    def get_log_string(self) -> str:
+        raise NoLogException
+
+
+class QuietPrivateMessage(PrivateMessageEvent):
+    """A message in a private chat."""
+
+    raw_event: dict[str, Any]
+
+    @override
+    def get_log_string(self) -> str:
+        raise NoLogException
+
+
+class QuietOwnMessage(QuietEvent):
+    """A message of the account itself, as clients report it."""
+
+    post_type: Literal["message_sent"]
+
+
+class QuietNotice(NoticeEvent):
+    """A notice that has no model of its own."""
+
+    raw_event: dict[str, Any]
+
+    @override
+    def get_log_string(self) -> str:
+        raise NoLogException
+
+
+class QuietRequest(RequestEvent):
+    """A request that has no model of its own."""
+
+    raw_event: dict[str, Any]
+
+    @override
+    def get_log_string(self) -> str:
+        raise NoLogException
+
+
+class QuietFriendRequest(FriendRequestEvent):
+    """A friend request."""
+
+    raw_event: dict[str, Any]
+
+    @override
+    def get_log_string(self) -> str:
+        raise NoLogException
+
+
+class QuietGroupRequest(GroupRequestEvent):
+    """A request to join, or an invitation."""
+
+    raw_event: dict[str, Any]
+
+    @override
+    def get_log_string(self) -> str:
+        raise NoLogException
+
+
+class Adapter(OneBotAdapter):
+    """The adapter to register instead of NoneBot's own."""
+
+    @override
+    def _setup(self) -> None:
+        self.add_custom_model(
+            QuietEvent,
+            QuietGroupMessage,
+            QuietPrivateMessage,
+            QuietOwnMessage,
+            QuietNotice,
+            QuietRequest,
+            QuietFriendRequest,
+            QuietGroupRequest,
+        )
+        super()._setup()
+
+    @classmethod
+    @override
+    def json_to_event(cls, json_data: Any) -> Event | None:
+        if isinstance(json_data, dict) and "post_type" in json_data:
+            return super().json_to_event(mended(json_data))
+        return super().json_to_event(json_data)
+
+
+def mended(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event that NoneBot's models accept, with ``raw`` itself as ``raw_event``."""
+    post_type = str(raw["post_type"])
+    kind = _KINDS.get(post_type)
+    others = {name for name in _KINDS.values() if name != kind}
+    event = {key: value for key, value in raw.items() if key not in others}
+    event |= {
+        "post_type": post_type,
+        "time": _seconds(raw.get("time")),
+        "self_id": _integer(raw.get("self_id")),
+        "raw_event": dict(raw),
+    }
+    if kind and (not isinstance(event.get(kind), str) or not event[kind]):
+        event.pop(kind, None)
+        event.pop("sub_type", None)
+    elif not isinstance(event.get("sub_type"), str):
+        event.pop("sub_type", None)
+    for name in ("user_id", "group_id", "message_id", "operator_id", "target_id"):
+        if name in event:
+            event[name] = _integer(event[name])
+    return event | _mended_message(raw) if post_type == "message" else event
+
+
+def _mended_message(raw: Mapping[str, Any]) -> dict[str, Any]:
+    segments = read_segments(raw.get("message"), raw.get("raw_message"))
+    anonymous = raw.get("anonymous")
+    return {
+        # Without the quote: NoneBot would ask the client for it before anyone sees the message.
+        "message": [segment.as_json() for segment in segments if segment.type != "reply"],
+        "raw_message": str(raw.get("raw_message") or ""),
+        "message_id": _integer(raw.get("message_id")),
+        "user_id": _integer(raw.get("user_id")),
+        "sub_type": str(raw.get("sub_type") or "normal"),
+        "font": _integer(raw.get("font")),
+        "sender": _sender(raw.get("sender")),
+        "anonymous": anonymous if _is_anonymous(anonymous) else None,
+    }
+
+
+def _sender(raw: object) -> dict[str, Any]:
+    if not isinstance(raw, Mapping):
+        return {}
+    texts = {
+        name: str(raw[name])
+        for name in ("nickname", "sex", "card", "area", "level", "role", "title")
+        if isinstance(raw.get(name), str | int)
+    }
+    return {**texts, "user_id": _integer(raw.get("user_id")), "age": _integer(raw.get("age"))}
+
+
+def _is_anonymous(raw: object) -> bool:
+    return (
+        isinstance(raw, Mapping)
+        and isinstance(raw.get("id"), int)
+        and all(isinstance(raw.get(name), str) for name in ("name", "flag"))
+    )
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return 0
+    try:
+        return int(value)
+    except (ValueError, OverflowError):
+        return 0
+
+
+def _seconds(value: object) -> int:
+    moment = _integer(value)
+    return moment // 1000 if moment > _MILLISECONDS_FROM else moment

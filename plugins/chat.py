@@ -1,0 +1,16 @@
+"""Conversation: whoever finds a chat's floor free runs it until nobody waits."""
+
+from nonebot import on_type
+
+from bot.converse import converse
+from plugins.adapter import QuietGroupMessage, QuietPrivateMessage
+from plugins.current import CurrentApp, TakenIn
+
+heard = on_type((QuietGroupMessage, QuietPrivateMessage), priority=50, block=False)
+
+
+@heard.handle()
+async def reply(app: CurrentApp, taken: TakenIn) -> None:
+    """Let a message have its answer, if it is to have one."""
+    if taken is not None:
+        await converse(app, taken)
