@@ -1,10 +1,13 @@
 """The project's own files: packaging, pins, make targets, and the guard of the tests."""
 
+import ast
 import os
 import re
 import socket
 import subprocess
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,8 @@ LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 _pin = re.compile(
     r"^([a-z0-9._-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.M
 )
+
+_registers_something = re.compile(r"= (nonebot\.)?(on(_[a-z_]+)?|get_driver)\(")
 
 
 def _normal(requirement: str) -> str:
@@ -44,18 +49,39 @@ def test_exact_versions_in_the_project_are_those_of_the_lock():
     assert {_normal(one): one.split("==")[1] for one in exact}.items() <= pins.items()
 
 
+def test_every_package_that_is_imported_is_asked_for_by_name():
+    asked = {_normal(one) for one in PROJECT["project"]["dependencies"]}
+    asked |= {"pydantic-core"}  # a part of pydantic
+    providers = packages_distributions()
+    imported = {
+        _normal(provider)
+        for folder in ("bot", "plugins")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in _imports(path)
+        if name not in {"bot", "plugins", *sys.stdlib_module_names}
+        for provider in providers[name]
+        if not (name == "nonebot" and provider != "nonebot2")
+    }
+    assert imported <= asked
+
+
+def _imports(path: Path) -> set[str]:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    whole = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    parts = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.split(".")[0] for name in [*whole, *parts]}
+
+
 def test_every_plugin_is_in_the_table_that_nb_run_reads():
     table = PROJECT["tool"]["nonebot"]
-    listed = table["plugins"]["@local"]
-    written = [
-        f"plugins.{path.stem}"
-        for path in (ROOT / "plugins").glob("*")
-        if not path.name.startswith(("_", ".")) and (path.suffix == ".py" or path.is_dir())
-    ]
-    assert set(written) <= set(listed)
-    assert [one["module_name"] for one in table["adapters"]["nonebot-adapter-onebot"]] == [
-        "nonebot.adapters.onebot.v11"
-    ]
+    modules = {
+        f"plugins.{path.stem}": path.read_text(encoding="utf-8")
+        for path in (ROOT / "plugins").glob("*.py")
+    }
+    written = {name for name, source in modules.items() if _registers_something.search(source)}
+    assert written <= set(table["plugins"]["@local"])
+    adapters = [one["module_name"] for group in table["adapters"].values() for one in group]
+    assert adapters == ["plugins.adapter"]
 
 
 def test_the_changelog_has_the_present_version():
