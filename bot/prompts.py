@@ -27,7 +27,7 @@ class Prompts:
             keep_trailing_newline=False,
         )
 
-    def render(self, name: str, **variables: object) -> str:
+    def render(self, name: str, /, **variables: object) -> str:
         """Return ``prompts/<name>.j2`` with its variables.
 
         Raises:

@@ -4,13 +4,13 @@ from nonebot import on_type
 
 from bot.converse import converse
 from plugins.adapter import QuietGroupMessage, QuietPrivateMessage
-from plugins.current import CurrentApp, TakenIn
+from plugins.current import TakenIn, current_app
 
 heard = on_type((QuietGroupMessage, QuietPrivateMessage), priority=50, block=False)
 
 
 @heard.handle()
-async def reply(app: CurrentApp, taken: TakenIn) -> None:
+async def reply(taken: TakenIn) -> None:
     """Let a message have its answer, if it is to have one."""
     if taken is not None:
-        await converse(app, taken)
+        await converse(current_app(), taken)

@@ -5,7 +5,7 @@ the chat share one ``taken_in``.
 """
 
 import sqlite3
-from typing import Annotated
+from typing import Annotated, Any
 
 import nonebot
 from loguru import logger
@@ -22,14 +22,11 @@ def current_app() -> App:
     return nonebot.get_app().state.qunyi
 
 
-CurrentApp = Annotated[App, Depends(current_app)]
-
-
-async def taken_in(event: Event, app: CurrentApp) -> Ingested | None:
+async def taken_in(event: Event) -> Ingested | None:
     """Take in an event once, whoever asks; what cannot be read or kept is logged with its cause."""
     raw = getattr(event, "raw_event", None)
     try:
-        return await ingest(app, raw if raw is not None else event.model_dump())
+        return await ingest(current_app(), raw if raw is not None else event.model_dump())
     except EventError as error:
         logger.warning("an event cannot be read and is left out: {}", error)
     except (QunyiError, sqlite3.Error) as error:
@@ -37,4 +34,7 @@ async def taken_in(event: Event, app: CurrentApp) -> Ingested | None:
     return None
 
 
-TakenIn = Annotated[Ingested | None, Depends(taken_in)]
+# NoneBot checks what it injects against the annotation, by a schema that it would have to build
+# from our nouns for every handler; they are typed, and passed on to typed functions at once.
+TakenIn = Annotated[Any, Depends(taken_in)]
+"""An ``Ingested``, or ``None``."""

@@ -20,6 +20,7 @@ from bot.onebot.values import account_text
 from bot.paths import ROOT
 from bot.send import record_own
 from plugins.current import current_app
+from plugins.logs import configure
 
 SENDING = frozenset(
     {
@@ -32,6 +33,7 @@ SENDING = frozenset(
 )
 
 driver = nonebot.get_driver()
+configure(driver.config.log_level)
 _open = AsyncExitStack()
 
 
