@@ -45,6 +45,18 @@ class App:
     started_at: int
     """UTC milliseconds."""
 
+    @property
+    def name(self) -> str:
+        """What the bot calls itself."""
+        return self.config.nickname[0] if self.config.nickname else "群忆"
+
+    @property
+    def chat_models(self) -> tuple[str, ...]:
+        """The names of the models that may read and answer messages."""
+        if not self.routes.is_configured("chat"):
+            return ()
+        return tuple(route.model for route in self.routes.candidates("chat"))
+
     def is_operator(self, user_id: str) -> bool:
         """Whether a user id is one of ``SUPERUSERS``."""
         return user_id in self.config.superusers

@@ -17,9 +17,7 @@ from bot.conversation.policy import FRESH_MS
 from bot.errors import QunyiError
 from bot.ingest import Ingested
 from bot.model import Message, Role
-from bot.onebot.segments import reply_segment, text_segment
-from bot.platform.outbox import Letter
-from bot.send import send
+from bot.send import send_notice
 
 ANSWER_CHARS = 1_500
 """Answers to commands are lists; they are split like long private messages."""
@@ -73,9 +71,4 @@ async def _done(call: Call, given: Command) -> str:
 async def _answer(app: App, message: Message, text: str) -> None:
     delivery = split_answer(text, is_group=False, max_chars=ANSWER_CHARS)
     for number, part in enumerate(delivery.parts):
-        can_quote = message.platform_id.lstrip("-").isdecimal() and message.chat.is_group
-        quote = (reply_segment(message.platform_id),) if can_quote and not number else ()
-        letter = Letter(
-            message.chat, (*quote, text_segment(part)), temporary_group=message.temporary_group
-        )
-        await send(app, letter, kind="notice")
+        await send_notice(app, message, part, quoting=number == 0)

@@ -4,13 +4,14 @@ See ``docs/architecture.md``, "Replies".
 """
 
 import asyncio
+import sqlite3
 
 from loguru import logger
 
 from bot.app import App, pace_of
 from bot.conversation.floor import Question, Rest
 from bot.conversation.policy import Standing, should_reply
-from bot.errors import TurnWithdrawn
+from bot.errors import QunyiError, TurnWithdrawn
 from bot.ingest import Ingested
 from bot.model import Chat, StoredMessage
 from bot.reply import answer
@@ -64,5 +65,8 @@ async def _take_turn(app: App, question: Question) -> None:
             turn.cancel()
             raise
         logger.debug("a turn in {} was stopped", question.chat)
+    except (QunyiError, sqlite3.Error) as error:
+        # The chat goes on with whoever waits next.
+        logger.error("no answer in {}: {}: {}", question.chat, type(error).__name__, error)
     finally:
         app.floor.ended(question, now=app.clock.now(), spoke=spoke)

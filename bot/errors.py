@@ -14,7 +14,7 @@ QunyiError
 │   ├── ModelRefused       the provider refuses the content
 │   ├── ContextTooLong     the prompt is longer than the model's window
 │   └── ModelAnswerInvalid no choices, or an answer that is not what the API promises
-├── TurnWithdrawn          the question was recalled, or the bot silenced, before the answer went out
+├── TurnWithdrawn          the question was recalled, or the bot silenced, before the answer
 ├── SimulatorError         of the simulator alone; its own tree is in bot/simulate/errors.py
 └── SendError
     ├── SendRejected       the platform answered with a failure

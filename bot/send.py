@@ -6,7 +6,7 @@ from bot.app import App
 from bot.clock import local_date
 from bot.model import Chat, Message, MessageKind, Segment, Sender
 from bot.onebot.render import render
-from bot.onebot.segments import text_segment
+from bot.onebot.segments import reply_segment, text_segment
 from bot.platform.outbox import Letter
 from bot.store.ingest import Arrival
 
@@ -58,13 +58,29 @@ def _made_up_id(chat: Chat, at: int, text: str) -> str:
     return f"x{digest.hexdigest()[:24]}"
 
 
-async def send_notice(
-    app: App, chat: Chat, text: str, *, temporary_group: str | None = None
-) -> None:
+def quote_of(message: Message) -> tuple[Segment, ...]:
+    """Return what quotes a message in front of an answer: nothing in private chats, or where the
+    platform gave no id."""
+    can_quote = message.chat.is_group and message.platform_id.lstrip("-").isdecimal()
+    return (reply_segment(message.platform_id),) if can_quote else ()
+
+
+async def send_notice(app: App, to: Message | Chat, text: str, *, quoting: bool = True) -> None:
     """Send a notice of the bot's own: an answer to a command, an apology, an alert.
+
+    Args:
+        app: the running program.
+        to: the message that it answers, or just a chat.
+        text: one message.
+        quoting: quote the message that it answers, in groups.
 
     Raises:
         SendError: it did not go out, or it is not known whether it did.
     """
-    letter = Letter(chat, (text_segment(text),), temporary_group=temporary_group)
+    words = (text_segment(text),)
+    if isinstance(to, Chat):
+        letter = Letter(to, words)
+    else:
+        quote = quote_of(to) if quoting else ()
+        letter = Letter(to.chat, (*quote, *words), temporary_group=to.temporary_group)
     await send(app, letter, kind="notice")

@@ -68,7 +68,7 @@ class QuietPrivateMessage(PrivateMessageEvent):
 class QuietOwnMessage(QuietEvent):
     """A message of the account itself, as clients report it."""
 
-    post_type: Literal["message_sent"]
+    post_type: Literal["message_sent"]  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 class QuietNotice(NoticeEvent):

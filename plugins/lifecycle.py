@@ -11,14 +11,15 @@ from nonebot.adapters.onebot.v11 import ActionFailed, ApiNotAvailable, Bot, Netw
 from bot.app import open_app
 from bot.catch_up import welcome
 from bot.clock import SystemClock
-from bot.config import load_config
-from bot.errors import AccountOffline, SendRejected, SendTimedOut
+from bot.config import Config, load_config
+from bot.errors import AccountOffline, ConfigError, SendRejected, SendTimedOut
 from bot.guidance import next_steps
 from bot.model import Chat
 from bot.onebot.segments import read_segments
 from bot.onebot.values import account_text
 from bot.paths import ROOT
 from bot.send import record_own
+from plugins.adapter import Adapter
 from plugins.current import current_app
 from plugins.logs import configure
 
@@ -41,10 +42,23 @@ _open = AsyncExitStack()
 async def begin() -> None:
     """Open the store and all that stands on it."""
     config = load_config(ROOT, os.environ)
+    _require_token(config)
     app = await _open.enter_async_context(open_app(config, SystemClock()))
     nonebot.get_app().state.qunyi = app
     for step in next_steps(config, app.routes):
         logger.info("{}", step)
+
+
+def _require_token(config: Config) -> None:
+    """Refuse to run unguarded: ``nb run`` does not read the token from the environment."""
+    wanted = config.onebot_access_token
+    used = nonebot.get_adapter(Adapter).onebot_config.onebot_access_token
+    if wanted is not None and used != wanted.get_secret_value():
+        raise ConfigError(
+            "ONEBOT_ACCESS_TOKEN",
+            "NoneBot does not use the one that is set; write it into .env, or start with "
+            "`python -m bot`",
+        )
 
 
 @driver.on_shutdown

@@ -4,7 +4,7 @@ from bot.commands.call import Call, Refusal
 from bot.errors import SendError
 from bot.model import Chat, Member
 from bot.note import REQUEST_WORDS
-from bot.notices import PRIVACY_NOTICE
+from bot.notices import privacy_notice
 from bot.store.chats import (
     Request,
     approve_request,
@@ -25,7 +25,7 @@ async def enable(call: Call) -> str:
     app = call.app
     async with app.db.transaction() as tx:
         await set_access(tx, chat, "enabled", by=call.caller_id, at=app.clock.now())
-    return f"已启用{_shown(chat)}。\n{PRIVACY_NOTICE}"
+    return f"已启用{_shown(chat)}。\n{privacy_notice(app.chat_models)}"
 
 
 async def disable(call: Call) -> str:

@@ -74,6 +74,12 @@ class _ChatFloor:
     free_at: int = 0
     consider_from: int = 0
 
+    def knows(self, row_id: int) -> bool:
+        """Whether a message waits here already, or is being answered."""
+        questions = [*self.waiting.values(), self.considered]
+        questions.append(self.running.question if self.running else None)
+        return any(s.row_id == row_id for q in questions if q for s in q.messages)
+
     def is_spent(self, now: int) -> bool:
         """Whether nothing here matters any more."""
         ended_at = max(self.free_at, self.consider_from)
@@ -97,7 +103,9 @@ class Floor:
             self._prune(now)
         floor = self._chats.setdefault(chat, _ChatFloor())
         sender_id = stored.message.sender.user_id
-        if addressed:
+        if floor.knows(stored.row_id):
+            pass
+        elif addressed:
             self._wait(floor, sender_id, stored, now)
         elif now >= floor.consider_from:
             floor.considered = Question(chat, sender_id, (stored,), False, now, now)

@@ -102,7 +102,8 @@ def _row(arrival: Arrival) -> _Row:
 
 def _people(tx: aiosqlite.Connection, rows: Sequence[_Row]) -> Iterator[Statement]:
     # One row each: a busy group says the same of its people many times in one transaction.
-    yield _sql.upsert_chats(tx, _distinct(rows, "bot_id", "kind", "peer_id"))
+    rows = sorted(rows, key=itemgetter("at"))
+    yield _sql.upsert_chats(tx, _distinct(rows, "bot_id", "kind", "peer_id", "live"))
     yield _sql.upsert_members(tx, _distinct(rows, "bot_id", "user_id"))
     yield _sql.upsert_nicknames(tx, _distinct(rows, "bot_id", "user_id", "nickname"))
     if groups := [r for r in rows if r["kind"] == "group" and r["direction"] == "inbound"]:
@@ -121,8 +122,15 @@ async def _added(tx: aiosqlite.Connection, newest_id: int) -> dict[_Key, aiosqli
 
 
 def _distinct(rows: Sequence[_Row], *fields: str) -> list[_Row]:
+    """Return the newest of all ``rows`` (oldest first) that agree, with when the first was."""
     pick = itemgetter(*fields)
-    return list({pick(row): row for row in rows}.values())
+    first: dict[Any, _Row] = {}
+    newest: dict[Any, _Row] = {}
+    for row in rows:
+        key = pick(row)
+        first.setdefault(key, row)
+        newest[key] = row
+    return [{**row, "first_at": first[key]["at"]} for key, row in newest.items()]
 
 
 def _added_key(row: aiosqlite.Row) -> _Key:
@@ -146,7 +154,7 @@ async def _receipt(
 
 
 def _identity(row: _Row) -> _Row:
-    names = ("bot_id", "kind", "peer_id", "platform_id", "sent_at", "direction")
+    names = ("bot_id", "kind", "peer_id", "platform_id", "sent_at", "received_at", "direction")
     return {name: row[name] for name in names}
 
 

@@ -7,7 +7,7 @@ engine they talk to. See ``docs/architecture.md``, "Storage".
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +32,7 @@ class FetchAllAdapter(AioSQLiteAdapter):
         sql: str,
         parameters: Any,
         record_class: Any = None,
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any, Any]:
         """Yield the rows of a query, all fetched at once."""
         for row in await conn.execute_fetchall(sql, parameters):
             yield record_class(**dict(row)) if record_class else row

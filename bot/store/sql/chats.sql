@@ -72,13 +72,15 @@ WHERE chat_id = (
 ) AND member_id = (SELECT id FROM members WHERE bot_id = :bot_id AND user_id = :user_id);
 
 -- name: set_card!
--- The current card; history is kept by add_name.
+-- The current card, unless something newer was seen; history is kept by add_name.
 INSERT INTO memberships (chat_id, member_id, card, first_seen, last_seen)
 SELECT c.id, m.id, :card, :at, :at
 FROM chats AS c, members AS m
 WHERE c.bot_id = :bot_id AND c.kind = 'group' AND c.peer_id = :peer_id
   AND m.bot_id = :bot_id AND m.user_id = :user_id
-ON CONFLICT (chat_id, member_id) DO UPDATE SET card = excluded.card;
+ON CONFLICT (chat_id, member_id) DO UPDATE
+SET card = CASE WHEN excluded.last_seen >= last_seen THEN excluded.card ELSE card END,
+    last_seen = max(last_seen, excluded.last_seen);
 
 -- name: set_role!
 -- The current role.
@@ -87,7 +89,9 @@ SELECT c.id, m.id, :role, :at, :at
 FROM chats AS c, members AS m
 WHERE c.bot_id = :bot_id AND c.kind = 'group' AND c.peer_id = :peer_id
   AND m.bot_id = :bot_id AND m.user_id = :user_id
-ON CONFLICT (chat_id, member_id) DO UPDATE SET role = excluded.role;
+ON CONFLICT (chat_id, member_id) DO UPDATE
+SET role = CASE WHEN excluded.last_seen >= last_seen THEN excluded.role ELSE role END,
+    last_seen = max(last_seen, excluded.last_seen);
 
 -- name: set_title!
 -- The current special title.
@@ -96,7 +100,9 @@ SELECT c.id, m.id, :title, :at, :at
 FROM chats AS c, members AS m
 WHERE c.bot_id = :bot_id AND c.kind = 'group' AND c.peer_id = :peer_id
   AND m.bot_id = :bot_id AND m.user_id = :user_id
-ON CONFLICT (chat_id, member_id) DO UPDATE SET title = excluded.title;
+ON CONFLICT (chat_id, member_id) DO UPDATE
+SET title = CASE WHEN excluded.last_seen >= last_seen THEN excluded.title ELSE title END,
+    last_seen = max(last_seen, excluded.last_seen);
 
 -- name: add_name!
 -- One more name of a member in a group.
@@ -106,7 +112,8 @@ FROM chats AS c, members AS m
 WHERE c.bot_id = :bot_id AND c.kind = 'group' AND c.peer_id = :peer_id
   AND m.bot_id = :bot_id AND m.user_id = :user_id
 ON CONFLICT (member_id, coalesce(chat_id, 0), name) DO UPDATE
-SET last_seen = max(last_seen, excluded.last_seen);
+SET first_seen = min(first_seen, excluded.first_seen),
+    last_seen = max(last_seen, excluded.last_seen);
 
 -- name: names_of
 -- Every name a member ever had, oldest first.

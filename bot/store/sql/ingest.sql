@@ -1,15 +1,16 @@
 -- name: upsert_chats*!
 -- A message that arrives now proves that the account is in the chat.
 INSERT INTO chats (bot_id, kind, peer_id, first_seen, last_seen)
-VALUES (:bot_id, :kind, :peer_id, :at, :at)
+VALUES (:bot_id, :kind, :peer_id, :first_at, :at)
 ON CONFLICT (bot_id, kind, peer_id) DO UPDATE
-SET last_seen = max(last_seen, excluded.last_seen),
+SET first_seen = min(first_seen, excluded.first_seen),
+    last_seen = max(last_seen, excluded.last_seen),
     removed_at = CASE WHEN :live THEN NULL ELSE removed_at END;
 
 -- name: upsert_members*!
 -- A newer nickname replaces the older one; history keeps both.
 INSERT INTO members (bot_id, user_id, nickname, anonymous, first_seen, last_seen)
-VALUES (:bot_id, :user_id, :nickname, :anonymous, :at, :at)
+VALUES (:bot_id, :user_id, :nickname, :anonymous, :first_at, :at)
 ON CONFLICT (bot_id, user_id) DO UPDATE
 SET nickname = CASE
         WHEN excluded.nickname <> '' AND excluded.last_seen >= last_seen THEN excluded.nickname
@@ -21,7 +22,7 @@ SET nickname = CASE
 -- name: upsert_memberships*!
 -- What the group shows of a member, as of the newest event.
 INSERT INTO memberships (chat_id, member_id, card, role, title, first_seen, last_seen)
-SELECT c.id, m.id, :card, :role, :title, :at, :at
+SELECT c.id, m.id, :card, :role, :title, :first_at, :at
 FROM chats AS c, members AS m
 WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
   AND m.bot_id = :bot_id AND m.user_id = :user_id
@@ -41,7 +42,7 @@ SET card = CASE WHEN excluded.last_seen >= last_seen THEN excluded.card ELSE car
 -- name: upsert_nicknames*!
 -- Nicknames belong to no chat.
 INSERT INTO names (member_id, chat_id, name, first_seen, last_seen)
-SELECT m.id, NULL, :nickname, :at, :at
+SELECT m.id, NULL, :nickname, :first_at, :at
 FROM members AS m
 WHERE :nickname <> '' AND m.bot_id = :bot_id AND m.user_id = :user_id
 ON CONFLICT (member_id, coalesce(chat_id, 0), name) DO UPDATE
@@ -51,7 +52,7 @@ SET first_seen = min(first_seen, excluded.first_seen),
 -- name: upsert_cards*!
 -- Cards belong to one group.
 INSERT INTO names (member_id, chat_id, name, first_seen, last_seen)
-SELECT m.id, c.id, :card, :at, :at
+SELECT m.id, c.id, :card, :first_at, :at
 FROM chats AS c, members AS m
 WHERE :card <> '' AND c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
   AND m.bot_id = :bot_id AND m.user_id = :user_id
@@ -65,7 +66,8 @@ SELECT coalesce(max(id), 0) FROM messages;
 
 -- name: insert_messages*!
 -- The same event twice is one row. The account's own message comes from the answer of the send
--- call and from the platform's echo, with the same id and other times: within 60 s it is one row.
+-- call, from the platform's echo and later from a history, with the same id and other times: said
+-- or received within 60 s it is one row.
 INSERT INTO messages (
     chat_id, member_id, platform_id, direction, kind, sent_at, received_at, local_date, sequence,
     sender_name, sender_role, segments, text, reply_to, mentions, temporary_group, counted
@@ -80,7 +82,8 @@ WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
   AND (:direction = 'inbound' OR NOT EXISTS (
       SELECT 1 FROM messages AS own
       WHERE own.chat_id = c.id AND own.platform_id = :platform_id AND own.direction = 'outbound'
-        AND own.received_at BETWEEN :received_at - 60000 AND :received_at + 60000
+        AND (own.received_at BETWEEN :received_at - 60000 AND :received_at + 60000
+            OR own.sent_at BETWEEN :sent_at - 60000 AND :sent_at + 60000)
   ))
 ON CONFLICT (chat_id, platform_id, sent_at) DO NOTHING;
 
@@ -91,7 +94,8 @@ UPDATE messages
 SET sequence = coalesce(sequence, :sequence),
     kind = CASE WHEN :message_kind = 'notice' THEN 'notice' ELSE kind END
 WHERE direction = 'outbound' AND platform_id = :platform_id
-  AND received_at BETWEEN :received_at - 60000 AND :received_at + 60000
+  AND (received_at BETWEEN :received_at - 60000 AND :received_at + 60000
+      OR sent_at BETWEEN :sent_at - 60000 AND :sent_at + 60000)
   AND chat_id = (
       SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
   );
@@ -118,13 +122,15 @@ LEFT JOIN early_recalls AS early
 WHERE messages.id > :newest_id;
 
 -- name: find_row^
--- The row of an event that was stored before: by its identity, or an own message by its id.
+-- The row of an event that was stored before: by its identity, or an own message by its id and the
+-- nearest time.
 SELECT messages.id, recalled_at IS NOT NULL AS recalled
 FROM messages JOIN chats AS c ON c.id = messages.chat_id
 WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
   AND platform_id = :platform_id
   AND (sent_at = :sent_at OR (direction = 'outbound' AND :direction = 'outbound'))
-ORDER BY sent_at = :sent_at DESC, sent_at DESC
+ORDER BY sent_at = :sent_at DESC,
+    min(abs(sent_at - :sent_at), abs(messages.received_at - :received_at))
 LIMIT 1;
 
 -- name: add_pending*!
