@@ -13,7 +13,7 @@ from bot.app import open_app
 from bot.clock import SystemClock
 from bot.config import Config, load_config
 from bot.doctor import diagnose
-from bot.errors import QunyiError
+from bot.errors import QunyiError, StoreError
 from bot.paths import ROOT
 from bot.store.database import open_database
 from plugins.adapter import Adapter
@@ -57,8 +57,13 @@ def _parser() -> argparse.ArgumentParser:
     for name, help_text in COMMANDS.items():
         command = commands.add_parser(name, help=help_text, description=help_text)
         if name == "backup":
-            command.add_argument("file", type=Path, help="the new file; it must not exist")
+            command.add_argument("file", type=_absolute, help="the new file; it must not exist")
     return parser
+
+
+def _absolute(path: str) -> Path:
+    """Read a path from where the command was typed; the program then works in its own folder."""
+    return Path(path).absolute()
 
 
 def _run(config: Config) -> int:
@@ -88,6 +93,8 @@ def _load_plugins() -> None:
 
 
 async def _backup(config: Config, target: Path) -> int:
+    if not await asyncio.to_thread(config.database_path.exists):
+        raise StoreError(f"there is no database at {config.database_path} to back up yet")
     async with open_database(config.database_path, now=SystemClock().now()) as db:
         await db.backup(target)
     sys.stderr.write(f"backup written to {target}\n")

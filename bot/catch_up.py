@@ -12,7 +12,7 @@ from bot.app import App
 from bot.conversation.policy import FRESH_MS, Standing
 from bot.converse import take_up
 from bot.errors import EventError, SendError
-from bot.ingest import Ingested, ingest
+from bot.ingest import Ingested, admits, ingest
 from bot.model import Chat, StoredMessage
 from bot.store.chats import account_connected, groups_to_catch_up, situation
 from bot.store.messages import unanswered_messages
@@ -39,6 +39,8 @@ async def welcome(app: App, bot_id: str) -> None:
 async def _answer_left(app: App, stored: StoredMessage) -> None:
     message = stored.message
     known = await situation(app.db, message.chat, message.sender.user_id, message.reply_to)
+    if not admits(app, message, known):
+        return
     standing = Standing(
         is_new=True,
         recalled=stored.recalled_at is not None,

@@ -283,7 +283,7 @@ class Config(BaseModel):
     port: Annotated[int, _integer(1, 65_535)] = 8080
     onebot_access_token: Annotated[Secret | None, AfterValidator(_token)] = None
     superusers: Annotated[frozenset[str], BeforeValidator(_accounts)] = frozenset()
-    nickname: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    nickname: Annotated[tuple[str, ...], BeforeValidator(_names)] = ("群忆",)
     command_start: Annotated[tuple[str, ...], BeforeValidator(_prefixes)] = ("/",)
     api_timeout: Annotated[float, _seconds(600)] = 8.0
     """Seconds that a call to the OneBot client may take."""

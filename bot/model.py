@@ -159,3 +159,162 @@ class Turn:
     context_until: int
     """The newest message row that the turn showed."""
     lines: tuple[TurnLine, ...]
+
+
+# Memory. See docs/memory.md.
+
+TaskName = Literal["group", "member-batch", "private-owner"]
+ScopeKind = Literal["group", "member"]
+Document = Literal["profile", "pattern", "daily", "memory", "note"]
+ProfileType = Literal["name", "address", "pronoun", "background", "preference", "note"]
+Tier = Literal["working", "episodic", "profile"]
+Audience = Literal["private", "shared"]
+
+ENTRY_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Base 32 without the letters that look like digits."""
+
+
+def entry_label(number: int) -> str:
+    """Return how an entry's number is shown: base 32, at least four characters."""
+    digits = ""
+    while number:
+        number, digit = divmod(number, 32)
+        digits = ENTRY_DIGITS[digit] + digits
+    return digits.rjust(4, "0")
+
+
+def entry_number(label: str) -> int | None:
+    """Return the number that a label shows, ``#`` and case aside, or ``None`` if it is none."""
+    digits = label.strip().removeprefix("#").lower()
+    if not digits or any(digit not in ENTRY_DIGITS for digit in digits):
+        return None
+    number = 0
+    for digit in digits:
+        number = number * 32 + ENTRY_DIGITS.index(digit)
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memory: a group's, or a person's."""
+
+    bot_id: str
+    kind: ScopeKind
+    id: str
+    """The group's id or the person's user id."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The part of a scope's memory that comes from one chat; what was said there stays in it."""
+
+    scope: Scope
+    origin: Chat
+
+    @property
+    def audience(self) -> Audience:
+        """``private`` for what was said in a private chat, ``shared`` for the rest."""
+        return "shared" if self.origin.is_group else "private"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One remembered line, with the messages it rests on."""
+
+    number: int
+    """A counter within the scope; ``entry_label`` shows it."""
+    stream: Stream
+    document: Document
+    text: str
+    """One sanitised line."""
+    proofs: tuple[tuple[int, ...], ...]
+    """The message rows of each proof; the entry stands as long as one proof does."""
+    type: ProfileType | None = None
+    """For ``profile`` entries of a member scope."""
+    date: str | None = None
+    """For ``daily`` and ``memory``: the local day, ``YYYY-MM-DD``."""
+    tier: Tier = "episodic"
+    pinned: bool = False
+    source_task: str = ""
+    created_at: int = 0
+    updated_at: int = 0
+
+    @property
+    def label(self) -> str:
+        """How people and prompts name it within its scope."""
+        return entry_label(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The summary of one stream and the messages it was made from."""
+
+    text: str = ""
+    message_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMemory:
+    """What is remembered in one stream: its living entries and its summary."""
+
+    stream: Stream
+    entries: tuple[Entry, ...] = ()
+    summary: Summary = Summary()
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """The message that another one quotes."""
+
+    sender_id: str
+    """``BOT`` for the bot's."""
+    text: str
+    row_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMessage:
+    """One message of a batch as a reflection reads it."""
+
+    ref: int
+    """Its number in the prompt, from 1, in order of time."""
+    row_id: int
+    sent_at: int
+    """UTC milliseconds."""
+    local_date: str
+    """The local day of ``sent_at``."""
+    direction: Direction
+    sender_id: str
+    sender_name: str
+    """Raw display name."""
+    is_person: bool
+    """False for the bot's own messages and those of other bots; they prove nothing."""
+    text: str
+    """The readable rendering, a description of pictures included."""
+    statement: str
+    """What the sender said themselves: without forwarded lines, cards and picture descriptions."""
+    quote: Quoted | None = None
+    is_anonymous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one reflection reads: messages in order of time, and the memory it may change."""
+
+    task: TaskName
+    chat: Chat
+    messages: tuple[BatchMessage, ...]
+    after_id: int
+    """The cursor from which it was read."""
+    last_id: int
+    """Where the cursor goes: the highest row taken or left out below it."""
+    memories: tuple[StreamMemory, ...]
+    """``group``: the group's stream. ``member-batch``: the stream of each person who speaks.
+    ``private-owner``: the person's stream of this chat."""
+    names: Mapping[str, frozenset[str]]
+    """Every name that each member of this chat has or had, by user id; not their ids."""
+    admins: frozenset[str] = frozenset()
+    """User ids of the group's owner and admins, and of operators."""

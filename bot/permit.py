@@ -1,4 +1,4 @@
-"""Permit: whether a question gets a turn now: limits, loops, budgets, and joining in unasked.
+"""Permit: whether a question gets a turn, and when: limits, loops, budgets, joining in unasked.
 
 See ``docs/architecture.md``, "Replies".
 """
@@ -6,11 +6,12 @@ See ``docs/architecture.md``, "Replies".
 from loguru import logger
 
 from bot.app import App
-from bot.budget import chat_budget_is_spent
 from bot.clock import local_time
+from bot.conversation.floor import Question
 from bot.conversation.order import in_order
 from bot.conversation.outgoing import Spoken, answer_text
 from bot.conversation.pacing import (
+    Go,
     Refused,
     ReplyLimits,
     TurnLoad,
@@ -22,42 +23,57 @@ from bot.conversation.pacing import (
 from bot.conversation.prompt import CONTEXT_LINES, QUESTION_CHARS, message_line
 from bot.errors import ModelError
 from bot.llm.protocol import ModelRequest, PromptMessage
-from bot.scene import Scene, day_start
+from bot.scene import Scene, read_scene
 from bot.settings import Settings, in_quiet_hours
 from bot.tell import tell_budget_spent
 
-
-async def refusal(app: App, scene: Scene) -> str:
-    """Return why a question gets no turn, or nothing; waits where only the limit of all says no."""
-    if reason := _paced_out(scene):
-        return reason
-    if await chat_budget_is_spent(app, scene.question.chat, day_start(app, scene.now)):
-        if scene.question.addressed:
-            await tell_budget_spent(app, scene)
-        return "the day's token budget is spent"
-    if not scene.question.addressed:
-        return await _unasked(app, scene)
-    return await _wait_for_all(app, scene)
+BUDGET_SPENT = "the day's token budget is spent"
 
 
-def _paced_out(scene: Scene) -> str:
-    chat = scene.question.chat
-    decision = turn_decision(_load(scene), _limits(scene.settings), scene.now)
+async def permitted(app: App, question: Question) -> Scene | None:
+    """Return the scene of a turn once it may begin, and count it; ``None`` if it may not.
+
+    The scene is read anew after every wait: what was recalled meanwhile is in no prompt.
+    """
+    has_decided = question.addressed or not app.routes.is_configured("decide")
+    while True:
+        scene = await read_scene(app, question)
+        if not scene.question.messages:
+            return None
+        if reason := _refusal(app, scene):
+            logger.debug("no turn in {}: {}", question.chat, reason)
+            await _tell_refusal(app, scene, reason)
+            return None
+        decision = turn_decision(_load(app, scene), _limits(scene.settings), scene.now)
+        if isinstance(decision, Wait):
+            await app.clock.sleep((decision.until - scene.now) / 1000)
+        elif has_decided:
+            app.floor.begun(scene.now)
+            return scene
+        elif await _decides_to_join(app, scene):
+            has_decided = True
+        else:
+            logger.debug("no turn in {}: the decision model says no", question.chat)
+            return None
+
+
+def _refusal(app: App, scene: Scene) -> str:
+    """Return why a question gets no turn, or nothing. No await: what it counts may not change."""
+    decision = turn_decision(_load(app, scene), _limits(scene.settings), scene.now)
     if isinstance(decision, Refused):
         return decision.reason
     traces = [TurnTrace(t.user_id, t.asked_at, t.answered_at, t.third_party) for t in scene.turns]
-    if chat.is_group and loop_silence_until(
-        traces, scene.now, scene.settings.max_consecutive_turns
-    ):
+    longest_run = scene.settings.max_consecutive_turns
+    if scene.question.chat.is_group and loop_silence_until(traces, scene.now, longest_run):
         return "two bots seem to talk to each other"
-    return ""
+    if scene.is_budget_spent:
+        return BUDGET_SPENT
+    return "" if scene.question.addressed else _unasked(app, scene, decision)
 
 
-async def _wait_for_all(app: App, scene: Scene) -> str:
-    decision = turn_decision(_load(scene), _limits(scene.settings), scene.now)
-    if isinstance(decision, Wait):
-        await app.clock.sleep((decision.until - scene.now) / 1000)
-    return ""
+async def _tell_refusal(app: App, scene: Scene, reason: str) -> None:
+    if reason == BUDGET_SPENT and scene.question.addressed:
+        await tell_budget_spent(app, scene)
 
 
 def _limits(settings: Settings) -> ReplyLimits:
@@ -68,16 +84,18 @@ def _limits(settings: Settings) -> ReplyLimits:
     )
 
 
-def _load(scene: Scene) -> TurnLoad:
+def _load(app: App, scene: Scene) -> TurnLoad:
     load = scene.load
+    # A turn that still thinks is not stored, so those of this run are counted where they begin.
+    earlier = (at for at in load.all_minute if at < app.started_at)
     return TurnLoad(
         member_last_minute=load.member_minute,
         member_today=load.member_day,
-        last_minute=load.all_minute,
+        last_minute=(*earlier, *app.floor.begun_lately(scene.now)),
     )
 
 
-async def _unasked(app: App, scene: Scene) -> str:
+def _unasked(app: App, scene: Scene, decision: Go | Wait) -> str:
     """Return why the bot does not join in where nobody asked it to, or nothing."""
     settings = scene.settings
     local = local_time(scene.now, app.config.timezone)
@@ -85,11 +103,7 @@ async def _unasked(app: App, scene: Scene) -> str:
         return "quiet hours"
     if scene.load.unaddressed_hour >= settings.auto_per_hour:
         return "autoPerHour is reached"
-    if isinstance(turn_decision(_load(scene), _limits(settings), scene.now), Wait):
-        return "replyGlobalPerMinute is reached"
-    if not app.routes.is_configured("decide"):
-        return ""
-    return "" if await _decides_to_join(app, scene) else "the decision model says no"
+    return "replyGlobalPerMinute is reached" if isinstance(decision, Wait) else ""
 
 
 async def _decides_to_join(app: App, scene: Scene) -> bool:

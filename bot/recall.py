@@ -28,15 +28,15 @@ async def recall(app: App, event: Recalled) -> None:
         if peer is None:
             return
         chat = replace(chat, id=peer)
-    # Before the rows change: no turn may begin to send what is being taken back.
-    app.floor.withdraw(chat, event.platform_id)
     if await _keeps_nothing(app, chat):
         return
     async with app.db.transaction() as tx:
         await ensure_chat(tx, chat, now)
         row_id = await recall_message(tx, Recall(chat, event.platform_id, event.operator_id, now))
-    # And after: one may have begun to think meanwhile.
+    # Only now: a turn that begins again must not find the message where it was.
     app.floor.withdraw(chat, event.platform_id)
+    if row_id is not None:
+        app.floor.renew(chat, row_id)
     logger.debug("a message of {} was recalled, row {}", chat, row_id)
 
 

@@ -4,6 +4,7 @@ See ``docs/architecture.md``, "Replies" and "The prompt of a turn".
 """
 
 import secrets
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
@@ -17,10 +18,10 @@ from bot.conversation.prompt import answer_text as told_answer
 from bot.conversation.prompt import question_text, turn_lines
 from bot.errors import ModelAnswerInvalid, ModelError, ModelNotConfigured, SendError
 from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage
-from bot.permit import refusal
-from bot.scene import Scene, read_scene
-from bot.speak import speak
-from bot.store.turns import NewTurn, add_turn
+from bot.permit import permitted
+from bot.scene import Scene
+from bot.speak import keep_turn, speak
+from bot.store.turns import NewTurn
 from bot.tell import tell_failure, tell_privacy, tell_unconfigured
 from bot.text import display_name
 
@@ -39,13 +40,11 @@ async def answer(app: App, question: Question) -> bool:
     Raises:
         TurnWithdrawn: the question was recalled before the answer went out.
     """
-    scene = await read_scene(app, question)
-    if not scene.question.messages:
-        return False
-    if reason := await refusal(app, scene):
-        logger.debug("no turn in {}: {}", question.chat, reason)
+    scene = await permitted(app, question)
+    if scene is None:
         return False
     turn = _new_turn(app, scene)
+    app.floor.shows(question, _shown_rows(scene, turn))
     try:
         given = await app.model.complete(_request(app, scene, turn))
         turn = replace(turn, model=given.model, endpoint=given.endpoint)
@@ -72,6 +71,12 @@ def _new_turn(app: App, scene: Scene) -> NewTurn:
         context_until=max(s.row_id for s in chain(context, question.messages)),
         lines=lines,
     )
+
+
+def _shown_rows(scene: Scene, turn: NewTurn) -> Iterator[int]:
+    """Yield the messages that the prompt of a turn shows."""
+    told = chain.from_iterable(kept.lines for kept in scene.shown_turns)
+    return (line.message_id for line in chain(told, turn.lines) if line.message_id is not None)
 
 
 def _request(app: App, scene: Scene, turn: NewTurn) -> ModelRequest:
@@ -109,8 +114,7 @@ def _tail(app: App, scene: Scene) -> str:
 async def _deliver(app: App, scene: Scene, turn: NewTurn, given: ModelAnswer) -> bool:
     match answer_text(given.text, blocked_words=scene.settings.blocked_words):
         case Silent():
-            async with app.db.transaction() as tx:
-                await add_turn(tx, turn, "silent", at=app.clock.now())
+            await keep_turn(app, turn, "silent")
             return False
         case Blocked():
             raise ModelAnswerInvalid("the answer contains one of blockedWords")
@@ -129,6 +133,5 @@ async def _fail(app: App, scene: Scene, turn: NewTurn, error: ModelError | SendE
     logger.warning("error {}: no answer in {}: {}: {}", error_id, turn.chat, cause, error)
     if isinstance(error, SendError):
         return False
-    async with app.db.transaction() as tx:
-        await add_turn(tx, turn, "failed", at=app.clock.now(), error=cause)
+    await keep_turn(app, turn, "failed", error=cause)
     return scene.question.addressed and await tell_failure(app, scene, error_id)

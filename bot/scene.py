@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time
 
 from bot.app import App
+from bot.budget import chat_budget_is_spent
 from bot.clock import local_time
 from bot.conversation.floor import Question
 from bot.conversation.order import in_order
@@ -35,6 +36,8 @@ class Scene:
     kept: int
     """How many of them it shows."""
     load: TurnLoad
+    is_budget_spent: bool
+    """The day's answers have cost all that ``dailyTokenBudget`` allows."""
     quotes: list[StoredMessage]
     now: int
 
@@ -57,14 +60,18 @@ async def read_scene(app: App, question: Question) -> Scene:
     now = app.clock.now()
     settings = app.settings.of(chat)
     run = min(max(2 * KEPT_TURNS, settings.max_consecutive_turns + 1), LONGEST_RUN)
+    today = day_start(app, now)
     messages, recent, turns, count, load, known = await asyncio.gather(
         messages_by_rows(app.db, [stored.row_id for stored in question.messages]),
         recent_messages(app.db, chat, RECENT_MESSAGES),
         recent_turns(app.db, chat, run),
         sent_count(app.db, chat),
-        turn_load(app.db, chat, question.sender_id, now=now, day_start=day_start(app, now)),
+        turn_load(app.db, chat, question.sender_id, now=now, day_start=today),
         situation(app.db, chat, question.sender_id),
     )
+    # One may have its answer already, as when the connection came and went meanwhile.
+    answered = {line.message_id for turn in turns for line in turn.lines if line.part == "question"}
+    messages = [stored for stored in messages if stored.row_id not in answered]
     return Scene(
         question=replace(question, messages=tuple(in_order(messages))),
         settings=settings,
@@ -73,6 +80,7 @@ async def read_scene(app: App, question: Question) -> Scene:
         turns=turns,
         kept=kept_turns(count),
         load=load,
+        is_budget_spent=await chat_budget_is_spent(app, chat, today),
         quotes=await _quotes(app, messages),
         now=now,
     )

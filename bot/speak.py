@@ -1,6 +1,8 @@
 """Speak: an answer on its way out, kept before its first message and finished after its last."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Literal
 
 from loguru import logger
 
@@ -12,7 +14,32 @@ from bot.onebot.segments import text_segment
 from bot.platform.outbox import Letter
 from bot.scene import Scene
 from bot.send import quote_of, send
+from bot.store.messages import messages_by_rows
 from bot.store.turns import NewTurn, add_turn, finish_turn
+
+
+async def keep_turn(
+    app: App, turn: NewTurn, state: Literal["silent", "failed"], *, error: str = ""
+) -> None:
+    """Keep a turn in which nothing is said."""
+    async with app.db.transaction() as tx:
+        await add_turn(tx, await _as_it_stands(app, turn), state, at=app.clock.now(), error=error)
+
+
+async def _as_it_stands(app: App, turn: NewTurn) -> NewTurn:
+    """Return a turn without the lines of what was recalled while it was in the making.
+
+    Called within a write transaction, so that nothing is recalled between this and its commit.
+    The question's own lines stay: a turn whose question was recalled is refused by the store.
+    """
+    shown = [line.message_id for line in turn.lines if line.message_id is not None]
+    there = {stored.row_id for stored in await messages_by_rows(app.db, shown)}
+    lines = tuple(
+        line
+        for line in turn.lines
+        if line.message_id is None or line.message_id in there or line.part == "question"
+    )
+    return replace(turn, lines=lines)
 
 
 class _Speech:
@@ -26,17 +53,19 @@ class _Speech:
         self._sent: dict[int, int] = {}
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the turn is kept, so that it will not be answered again."""
-        return self._turn_id is not None
+    def has_spoken(self) -> bool:
+        """Whether any message went out."""
+        return bool(self._sent)
 
     async def begin(self) -> None:
         """Keep the turn, once, right before the first message goes out."""
         if self._turn_id is not None:
             return
-        if not self._app.floor.committed(self._question):
-            raise TurnWithdrawn
         async with self._app.db.transaction() as tx:
+            self._turn = await _as_it_stands(self._app, self._turn)
+            # In here, because a recall withdraws before it lets go of the lock.
+            if not self._app.floor.committed(self._question):
+                raise TurnWithdrawn
             self._turn_id = await add_turn(tx, self._turn, "sending", at=self._app.clock.now())
         if self._turn_id is None:
             raise TurnWithdrawn
@@ -46,6 +75,26 @@ class _Speech:
         row_id = await send(self._app, replace(letter, before=self.begin))
         questions = sum(part.part != "answer" for part in self._turn.lines)
         self._sent[questions + line] = row_id
+
+    async def begin_anew(self, parts: tuple[str, ...], refusal: SendRejected) -> None:
+        """Let other lines be the answer, since what was to be sent was refused as a whole.
+
+        The refused turn is closed as one that said nothing: no limit counts it.
+        """
+        if self._turn_id is None:
+            return
+        async with self._app.db.transaction() as tx:
+            await finish_turn(
+                tx,
+                self._turn_id,
+                "silent",
+                sent={},
+                at=self._app.clock.now(),
+                error=type(refusal).__name__,
+            )
+        asked = tuple(line for line in self._turn.lines if line.part != "answer")
+        self._turn = replace(self._turn, lines=asked + _answer_lines(parts))
+        self._turn_id = None
 
     async def end(self, error: SendError | None = None) -> None:
         """Keep how it ended. What timed out may have been sent and counts as such."""
@@ -66,25 +115,30 @@ class _Speech:
 async def speak(app: App, scene: Scene, turn: NewTurn, text: str) -> None:
     """Send an answer, split as the chat allows, and keep what became of it.
 
+    Returns once something of it went out, or may have, even if the rest did not.
+
     Raises:
         TurnWithdrawn: the question was recalled before the first message went out.
-        SendError: nothing, or not all of it, went out.
+        SendError: nothing went out.
     """
     delivery = split_answer(
         text, is_group=turn.chat.is_group, max_chars=scene.settings.reply_max_chars
     )
-    told = tuple(TurnLine(None, "answer", part) for part in _told_parts(delivery))
-    kept = replace(turn, lines=turn.lines + told)
+    kept = replace(turn, lines=turn.lines + _answer_lines(_told_parts(delivery)))
     speech = _Speech(app, scene, kept)
     try:
         await _say_all(speech, scene, delivery)
     except SendError as error:
         await speech.end(error)
-        if not isinstance(error, SendTimedOut):
+        if not isinstance(error, SendTimedOut) and not speech.has_spoken:
             raise
-        logger.warning("an answer to {} may or may not have been sent: {}", turn.chat, error)
+        logger.warning("an answer to {} may not have been sent whole: {}", turn.chat, error)
         return
     await speech.end()
+
+
+def _answer_lines(parts: Iterable[str]) -> tuple[TurnLine, ...]:
+    return tuple(TurnLine(None, "answer", part) for part in parts)
 
 
 def _told_parts(delivery: Delivery) -> tuple[str, ...]:
@@ -99,8 +153,9 @@ async def _say_all(speech: _Speech, scene: Scene, delivery: Delivery) -> None:
             return
         except SendRejected as error:
             logger.info("this client sends no merged forward, so the answer is cut: {}", error)
+            await speech.begin_anew(delivery.parts, error)
     for number, part in enumerate(delivery.parts):
         quote = () if number else quote_of(last)
         segments = (*quote, text_segment(part))
         letter = Letter(last.chat, segments, temporary_group=last.temporary_group)
-        await speech.say(0 if delivery.forward else number, letter)
+        await speech.say(number, letter)

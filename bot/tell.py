@@ -5,20 +5,18 @@ from loguru import logger
 from bot.app import App
 from bot.errors import SendError
 from bot.notices import apology, budget_notice, privacy_notice, unconfigured_notice
-from bot.scene import Scene
+from bot.scene import Scene, day_start
 from bot.send import send_notice
 from bot.store.chats import claim_notice
 
 APOLOGY_EVERY_MS = 10 * 60_000
 """At most one apology per chat in this time."""
 
-BUDGET_EVERY_MS = 24 * 3_600_000
-"""At most one word on a spent budget per chat in this time."""
-
 
 async def tell_failure(app: App, scene: Scene, error_id: str) -> bool:
     """Apologise, unless that was done in this chat lately; true if something was sent."""
-    is_due = await _claim(app, scene, "apology", every_ms=APOLOGY_EVERY_MS)
+    due_before = app.clock.now() - APOLOGY_EVERY_MS
+    is_due = await _claim(app, scene, "apology", due_before=due_before)
     return is_due and await _tell(app, scene, apology(error_id))
 
 
@@ -29,8 +27,8 @@ async def tell_unconfigured(app: App, scene: Scene) -> bool:
 
 
 async def tell_budget_spent(app: App, scene: Scene) -> bool:
-    """Say that the day's budget is spent, once a day; true if something was sent."""
-    is_due = await _claim(app, scene, "budget", every_ms=BUDGET_EVERY_MS)
+    """Say that the budget is spent, once on each local day; true if something was sent."""
+    is_due = await _claim(app, scene, "budget", due_before=day_start(app, scene.now))
     return is_due and await _tell(app, scene, budget_notice())
 
 
@@ -41,16 +39,15 @@ async def tell_privacy(app: App, scene: Scene) -> bool:
 
 
 async def _claim(
-    app: App, scene: Scene, notice: str, *, every_ms: int | None = None, user_id: str | None = None
+    app: App, scene: Scene, notice: str, *, due_before: int = 0, user_id: str | None = None
 ) -> bool:
-    now = app.clock.now()
     async with app.db.transaction() as tx:
         return await claim_notice(
             tx,
             scene.question.chat,
             notice,
-            at=now,
-            due_before=0 if every_ms is None else now - every_ms,
+            at=app.clock.now(),
+            due_before=due_before,
             user_id=user_id,
         )
 

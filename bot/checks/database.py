@@ -33,17 +33,16 @@ async def database_findings(config: Config, now: int) -> AsyncIterator[Finding]:
         config: the static configuration.
         now: UTC milliseconds.
     """
-    path = config.database_path
-    if not os.path.exists(path):
-        yield _future(path)
-    elif not path.is_file():
-        yield fault(f"{path} 不是文件，请修改 DATABASE_URL | It is no file: mend DATABASE_URL.")
-    else:
-        for finding in _file(path):
-            yield finding
+    for finding in _file(config.database_path):
+        yield finding
+    if _is_file(config.database_path):
         for finding in await _inside(config, now):
             yield finding
-    yield _free_space(path)
+    yield _free_space(config.database_path)
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # unlike Path's, it is no error if a directory is closed to us
 
 
 def _future(path: Path) -> Finding:
@@ -65,6 +64,15 @@ def _ground(path: Path) -> Path:
 
 
 def _file(path: Path) -> Iterator[Finding]:
+    if not os.path.exists(path):
+        yield _future(path)
+    elif not _is_file(path):
+        yield fault(f"{path} 不是文件，请修改 DATABASE_URL | It is no file: mend DATABASE_URL.")
+    else:
+        yield from _permissions(path)
+
+
+def _permissions(path: Path) -> Iterator[Finding]:
     if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
         yield fault(
             f"数据库 {path} 或其目录不可写，请修改权限或所有者"
@@ -72,8 +80,9 @@ def _file(path: Path) -> Iterator[Finding]:
         )
     if os.name == "posix" and (mode := path.stat().st_mode & 0o777) & 0o077:
         yield warning(
-            f"本机其他用户能打开数据库（权限 {mode:04o}），下次启动会改成 0600；现在就改：chmod 600 {path}"
-            f" | Others on this machine can open it; the next start mends that, or: chmod 600 {path}"
+            f"本机其他用户能打开数据库（权限 {mode:04o}），下次启动会改成 0600；"
+            f"现在就改：chmod 600 {path}"
+            " | Others on this machine can open it; the next start mends that."
         )
 
 
@@ -115,7 +124,8 @@ def _schema(path: Path, schema: Schema) -> Finding:
     version, known = schema.version, schema.known_version
     if version > known:
         return fault(
-            f"数据库 {path} 的结构版本是 {version}，本程序只认识到 {known}：请升级程序，或恢复旧备份"
+            f"数据库 {path} 的结构版本是 {version}，本程序只认识到 {known}："
+            "请升级程序，或恢复旧备份"
             f" | The database has schema {version}, this program knows {known}: "
             "update the program, or restore an older backup."
         )
@@ -165,11 +175,34 @@ async def _amount(db: Database, now: int) -> Finding:
 async def _settings(db: Database, config: Config) -> list[Finding]:
     try:
         book = await open_settings(db, config.initial_settings)
+    except SettingError as error:
+        return [
+            fault(
+                f"保存的运行时设置不能用：{error}。停止机器人，从 settings 表里删掉这个键"
+                f" | A stored setting is not allowed: delete {error.key} from the table settings."
+            )
+        ]
     except ValueError:
         return [
             fault(
-                "保存的运行时设置里有无法读取的值：从备份恢复数据库"
+                "保存的运行时设置里有读不懂的值：从备份恢复数据库"
                 " | A stored setting is no JSON: restore a backup of the database."
             )
         ]
-    return await _settings_of_chats(db, book) or [good("运行时设置可读 | Settings are readable.")]
+    odd = await _odd_chats(db, book)
+    return odd or [good("运行时设置可读 | The stored settings are readable.")]
+
+
+async def _odd_chats(db: Database, book: SettingsBook) -> list[Finding]:
+    found: list[Finding] = []
+    for chat in await chats_with_settings(db):
+        try:
+            book.of(chat)
+        except SettingError as error:
+            found.append(
+                warning(
+                    f"聊天 {chat} 的设置不能用：{error}；在那里用 /设置 改正"
+                    f" | This chat's own setting {error.key} is not allowed: set it anew there."
+                )
+            )
+    return found

@@ -24,8 +24,8 @@ SQLITE_FROM = (3, 38)
 
 TOKEN_MIN_CHARS = 16
 
-TIME_FROM = 1_767_225_600_000
-"""2026-01-01: a clock before it has lost its time."""
+TIME_FROM = 1_735_689_600_000
+"""2025-01-01 in UTC milliseconds: a clock before it has lost its time."""
 
 TYPO_LIKENESS = 0.9
 

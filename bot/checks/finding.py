@@ -22,7 +22,8 @@ class Finding:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.state.value} {' '.join(self.text.split())}"
+        plain = "".join(sign if sign.isprintable() else " " for sign in self.text)
+        return f"{self.state.value} {' '.join(plain.split())}"
 
 
 def good(text: str) -> Finding:

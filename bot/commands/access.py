@@ -16,6 +16,9 @@ from bot.store.chats import (
 )
 from bot.text import display_name
 
+MAX_ID_DIGITS = 18
+"""More than any account has, and no more than the database can count."""
+
 _KINDS = {"群": "group", "成员": "private"}
 
 
@@ -42,9 +45,14 @@ def _target(call: Call) -> Chat:
     words = call.arguments.split()
     if not words:
         return call.chat
-    if len(words) != 2 or words[0] not in _KINDS or not words[1].isdecimal():
+    if len(words) != 2 or words[0] not in _KINDS or not _is_id(words[1]):
         raise Refusal("用法：/启用、/启用 群 20001 或 /启用 成员 30001（/停用 同理）")
     return Chat(call.chat.bot_id, "group" if words[0] == "群" else "private", words[1])
+
+
+def _is_id(word: str) -> bool:
+    """Whether a word is a number as accounts, groups and requests have them."""
+    return word.isascii() and word.isdecimal() and len(word) <= MAX_ID_DIGITS
 
 
 def _shown(chat: Chat) -> str:
@@ -71,7 +79,7 @@ async def unblock_member(call: Call) -> str:
 
 def _member(call: Call, name: str) -> Member:
     user_id = call.arguments.strip()
-    if not user_id.isdecimal():
+    if not _is_id(user_id):
         raise Refusal(f"用法：/{name} 30001（QQ 号，或直接 @ 对方）")
     return Member(call.chat.bot_id, user_id)
 
@@ -82,7 +90,7 @@ async def approve(call: Call) -> str:
     number = call.arguments.strip().lstrip("#")
     if not number:
         return _listed(await open_requests(app.db, bot_id))
-    if not number.isdecimal():
+    if not _is_id(number):
         raise Refusal("用法：/同意 编号；不带编号时列出等待处理的申请")
     request = await open_request(app.db, bot_id, int(number))
     if request is None:

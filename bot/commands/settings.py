@@ -16,6 +16,8 @@ async def change_setting(call: Call) -> str:
         return _listed(call)
     try:
         setting = definition(words[0])
+        if not setting.per_chat:
+            _check_operator(call, setting)
         if len(words) == 1:
             return _described(call, setting)
         return await _changed(call, setting, words[1].strip())
@@ -89,13 +91,18 @@ async def _changed(call: Call, setting: SettingDefinition, text: str) -> str:
     return f"{setting.key} = {shown(setting.key, settings)}（{place}，已生效）"
 
 
+def _check_operator(call: Call, setting: SettingDefinition) -> None:
+    if not call.is_operator:
+        raise Refusal(f"{setting.key} 是全局设置，只有操作者可以查看和修改。")
+
+
 def _place(call: Call, setting: SettingDefinition) -> Chat | None:
     """Return the chat that a change is for, ``None`` for all; refuse who may not make it."""
     here = call.chat if call.chat.is_group and setting.per_chat else None
     if call.is_operator:
         return here
     if here is None:
-        raise Refusal(f"{setting.key} 是全局设置，只有操作者可以修改。")
+        _check_operator(call, setting)
     is_persona = setting.key == "persona"
     if is_persona and not call.app.settings.general.group_admins_can_set_persona:
         raise Refusal("操作者没有允许群管理员修改人设。")

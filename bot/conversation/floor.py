@@ -5,9 +5,11 @@ caller that ``offer`` tells to run a chat asks ``next_step`` until it says ``Non
 ``docs/architecture.md``, "Replies".
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from bot.conversation.pacing import MINUTE_MS
 from bot.model import Chat, StoredMessage
 
 WAITING_SENDERS = 20
@@ -61,8 +63,16 @@ class Rest:
 class _Running:
     question: Question
     cancel: Callable[[], object]
+    shown: frozenset[int] | None = None
+    """The rows that its prompt shows; ``None`` while they are still being read."""
     committed: bool = False
     withdrawn: bool = False
+
+    def stop(self, left: tuple[StoredMessage, ...]) -> None:
+        """Stop it; ``left`` is what remains to be answered."""
+        self.question = replace(self.question, messages=left)
+        self.withdrawn = True
+        self.cancel()
 
 
 @dataclass(slots=True)
@@ -91,6 +101,7 @@ class Floor:
 
     def __init__(self) -> None:
         self._chats: dict[Chat, _ChatFloor] = {}
+        self._begun: deque[int] = deque()
 
     def offer(self, stored: StoredMessage, *, addressed: bool, now: int) -> bool:
         """Let a message wait for a turn.
@@ -161,6 +172,22 @@ class Floor:
         """Note that a question is being answered and how to stop that."""
         self._chats[question.chat].running = _Running(question, cancel)
 
+    def begun(self, now: int) -> None:
+        """Count a turn, of whatever chat, that passed every limit and begins to think."""
+        self._begun.append(now)
+
+    def begun_lately(self, now: int) -> tuple[int, ...]:
+        """Return when the turns of the last minute began, in whatever chat, oldest first."""
+        while self._begun and not now - MINUTE_MS < self._begun[0] <= now:
+            self._begun.popleft()
+        return tuple(self._begun)
+
+    def shows(self, question: Question, row_ids: Iterable[int]) -> None:
+        """Note which messages the prompt of a turn shows, now that they are read."""
+        running = self._chats[question.chat].running
+        if running is not None:
+            running.shown = frozenset(row_ids)
+
     def committed(self, question: Question) -> bool:
         """Note that the answer goes out now; false if the question was withdrawn before."""
         running = self._chats[question.chat].running
@@ -211,10 +238,19 @@ class Floor:
         rest = _without(running.question, platform_id)
         if rest is running.question or running.committed:
             return
-        messages = rest.messages if rest and rest.addressed else ()
-        running.question = replace(running.question, messages=messages)
-        running.withdrawn = True
-        running.cancel()
+        running.stop(rest.messages if rest and rest.addressed else ())
+
+    def renew(self, chat: Chat, row_id: int) -> None:
+        """Begin a turn again whose prompt shows a message that is no longer to be seen.
+
+        To be called once the store hides the message; an answer that has begun to go out is
+        let go.
+        """
+        running = self._chats[chat].running if chat in self._chats else None
+        if running is None or running.committed or running.withdrawn:
+            return
+        if running.shown is None or row_id in running.shown:
+            running.stop(running.question.messages if running.question.addressed else ())
 
     def is_withdrawn(self, question: Question) -> bool:
         """Whether the question that is being answered was withdrawn."""
@@ -229,9 +265,7 @@ class Floor:
         floor.waiting.clear()
         floor.considered = None
         if floor.running is not None and not floor.running.committed:
-            floor.running.question = replace(floor.running.question, messages=())
-            floor.running.withdrawn = True
-            floor.running.cancel()
+            floor.running.stop(())
 
 
 def _ready_at(question: Question, pace: Pace) -> int:

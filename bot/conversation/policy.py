@@ -96,7 +96,10 @@ def should_reply(
     nicknames: Collection[str],
     now: int,
 ) -> Verdict:
-    """Decide whether a stored message gets an answer; ``now`` is UTC milliseconds."""
+    """Decide whether a stored message gets an answer; ``now`` is UTC milliseconds.
+
+    ``mode`` is for groups: in a private chat the bot always answers.
+    """
     if reason := _never(message, standing, mode, now):
         return Verdict("ignore", reason)
     if is_addressed(message, standing.quotes_bot, nicknames):
@@ -114,7 +117,7 @@ def _never(message: Message, standing: Standing, mode: ReplyMode, now: int) -> s
         "from somebody blocked": standing.blocked,
         "muted": standing.muted,
         "no longer in the chat": standing.removed,
-        "mode silent": mode == "silent",
+        "mode silent": mode == "silent" and message.chat.is_group,
         "too old": now - message.sent_at > FRESH_MS,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")

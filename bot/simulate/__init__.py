@@ -7,6 +7,7 @@
 - ``behave`` on the client makes calls fail, hang, come late or cut the line, each in the
   variants "it was sent" and "it was not".
 - ``events``, ``segments`` and ``cq`` build raw events, also broken ones, without any of these.
+- ``WorldPlatform`` answers the same calls without a socket, for what stands above the edge.
 - ``VirtualClock`` is a ``bot.clock.Clock`` that stands still until it is advanced.
 
 ```python
@@ -35,6 +36,7 @@ from bot.simulate.client import Endpoint, OneBotClient, handshake_headers
 from bot.simulate.clock import VirtualClock
 from bot.simulate.errors import HandshakeRefused, NotConnected, Refusal, SimulatorError, Unknown
 from bot.simulate.events import BROKEN, RawEvent
+from bot.simulate.platform import WorldPlatform
 from bot.simulate.scene import Scene
 from bot.simulate.segments import RawSegment
 from bot.simulate.world import (
@@ -82,6 +84,7 @@ __all__ = [
     "Utterance",
     "VirtualClock",
     "World",
+    "WorldPlatform",
     "cq",
     "events",
     "handshake_headers",

@@ -40,6 +40,11 @@ class VirtualClock:
         """How many callers wait for this clock to move."""
         return sum(not future.done() for _, _, future in self._sleepers)
 
+    @property
+    def next_at(self) -> int | None:
+        """When the first of the sleepers wakes, UTC milliseconds; ``None`` if nobody sleeps."""
+        return min((at for at, _, future in self._sleepers if not future.done()), default=None)
+
     async def sleep(self, seconds: float) -> None:
         """Wait until the clock was advanced by ``seconds``; not at all if that is nothing."""
         if _milliseconds(seconds) <= 0:

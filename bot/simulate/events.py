@@ -1,4 +1,4 @@
-"""Builders of raw OneBot v11 events, as they go over the wire (``docs/onebot.md``, "Samples").
+"""Builders of raw OneBot v11 events, as they go over the wire (``docs/onebot.md``, "Events").
 
 Moments are given as UTC milliseconds (``at``) and written in seconds. Every builder takes
 further fields by name, which win over its own, so that a test can ask for any oddity; the

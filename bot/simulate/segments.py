@@ -1,4 +1,4 @@
-"""Builders of raw message segments, as NapCat sends them (``docs/onebot.md``, "Samples")."""
+"""Builders of raw message segments, as NapCat sends them (``docs/onebot.md``, "Messages")."""
 
 import json
 from collections.abc import Sequence

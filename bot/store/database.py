@@ -6,11 +6,12 @@ never waits for a write.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import aiosqlite
+from loguru import logger
 
 from bot.errors import StoreBusy, StoreError
 from bot.store import sqlite
@@ -26,7 +27,7 @@ class Database:
         self,
         path: Path,
         writer: aiosqlite.Connection,
-        readers: tuple[aiosqlite.Connection, ...],
+        readers: Iterable[aiosqlite.Connection],
     ) -> None:
         self.path = path
         self._writer = writer
@@ -61,7 +62,7 @@ class Database:
             raise
         except sqlite3.OperationalError as error:
             if sqlite.is_busy(error):
-                raise StoreBusy(f"another process holds the write lock of {self.path}") from error
+                raise _busy(self.path) from error
             raise
 
     @asynccontextmanager
@@ -79,24 +80,16 @@ class Database:
         Raises:
             StoreError: ``target`` exists or cannot be written.
         """
-        if target.exists():
-            raise StoreError(f"{target} exists already; name a file that does not")
-        async with self.reader() as connection:
-            try:
-                await sqlite.vacuum_into(connection, target)
-            except sqlite3.Error as error:
-                raise StoreError(f"the backup to {target} failed: {error}") from error
+        try:
+            await sqlite.vacuum_into(self.path, target)
+        except FileExistsError as error:
+            raise StoreError(f"{target} exists already; name a file that does not") from error
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"the backup to {target} failed: {error}") from error
 
 
-async def _readers(
-    path: Path, synchronous: sqlite.Synchronous, stack: AsyncExitStack
-) -> tuple[aiosqlite.Connection, ...]:
-    readers = []
-    for _ in range(READER_COUNT):
-        reader = await sqlite.connect(path, synchronous, read_only=True)
-        stack.push_async_callback(reader.close)
-        readers.append(reader)
-    return tuple(readers)
+def _busy(path: Path) -> StoreBusy:
+    return StoreBusy(f"another process holds the write lock of {path}")
 
 
 @asynccontextmanager
@@ -112,14 +105,30 @@ async def open_database(
 
     Raises:
         StoreError: the file cannot be opened, or is not a database.
+        StoreBusy: another process held the write lock for too long.
         MigrationError: the schema cannot be brought to this program's version.
     """
     async with AsyncExitStack() as stack:
         try:
-            sqlite.create_file(path)
-            writer = await sqlite.connect(path, synchronous)
+            database = await _opened(path, now, synchronous, stack)
         except (OSError, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.Error) and sqlite.is_busy(error):
+                raise _busy(path) from error
             raise StoreError(f"the database {path} cannot be opened: {error}") from error
-        stack.push_async_callback(writer.close)
-        await migrate(writer, now)
-        yield Database(path, writer, await _readers(path, synchronous, stack))
+        yield database
+
+
+async def _opened(
+    path: Path, now: int, synchronous: sqlite.Synchronous, stack: AsyncExitStack
+) -> Database:
+    sqlite.create_file(path)
+
+    async def connection(*, read_only: bool = False) -> aiosqlite.Connection:
+        opened = await sqlite.connect(path, synchronous, read_only=read_only)
+        stack.push_async_callback(opened.close)
+        return opened
+
+    writer = await connection()
+    logger.info("database {}: {}", path, await sqlite.pragmas_in_force(writer))
+    await migrate(writer, now)
+    return Database(path, writer, [await connection(read_only=True) for _ in range(READER_COUNT)])

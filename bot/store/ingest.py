@@ -60,8 +60,10 @@ async def store_arrivals(db: Database, arrivals: Sequence[Arrival]) -> list[Rece
     async with db.transaction() as tx:
         newest_id = await _sql.newest_id(tx)
         *_, added = await in_order(*_people(tx, rows), *_messages(tx, rows), _added(tx, newest_id))
-        if any(row["recalled"] for row in added.values()):
+        if any(row["awaited"] for row in added.values()):
             await _sql.apply_early_recalls(tx, newest_id=newest_id)
+            added = await _added(tx, newest_id)
+            await _sql.drop_met_recalls(tx, newest_id=newest_id)
         receipts = [await _receipt(tx, a, r, added) for a, r in zip(arrivals, rows, strict=True)]
         if waiting := _waiting(arrivals, receipts):
             await _sql.add_pending(tx, waiting)

@@ -114,9 +114,7 @@ async def look_into(path: Path) -> AsyncIterator[Database]:
 
 
 async def _open(path: Path) -> aiosqlite.Connection:
-    connection = await aiosqlite.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None
-    )
+    connection = await aiosqlite.connect(_existing(path), uri=True, isolation_level=None)
     connection.row_factory = sqlite3.Row
     try:
         await connection.execute_fetchall(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
@@ -125,6 +123,12 @@ async def _open(path: Path) -> aiosqlite.Connection:
         await connection.close()
         raise
     return connection
+
+
+def _existing(path: Path) -> str:
+    """Return the URI by which SQLite opens a file and makes none. Not ``mode=ro``: who reads a WAL
+    database alone could not tidy up behind itself, and would leave two files."""
+    return f"{path.absolute().as_uri()}?mode=rw"
 
 
 async def schema_of(db: Database) -> Schema:

@@ -140,8 +140,17 @@ async def _take_back(tx: aiosqlite.Connection, row: aiosqlite.Row, recall: Recal
         await _sql.uncount(tx, chat_id=chat_id, id=row_id)
     await _sql.empty_turns(tx, chat_id=chat_id, id=row_id)
     await _sql.drop_lines(tx, id=row_id)
-    if len(row["text"].strip()) >= QUOTED_CHARS:
-        # Answers are younger than what they quote, whatever second the platform gave it.
-        quote = {"chat_id": chat_id, "since": row["sent_at"] - 1000, "text": row["text"].strip()}
+    if texts := _quotable(row):
+        # Answers are younger than what they quote, whatever time the platform gave it.
+        since = min(row["sent_at"], row["received_at"]) - 1000
+        quote = {"chat_id": chat_id, "since": since, "texts": json.dumps(texts)}
         await _sql.drop_quoting_answers(tx, **quote)
         await _sql.blank_quoting_messages(tx, **quote)
+
+
+def _quotable(row: aiosqlite.Row) -> list[str]:
+    """Return what an answer would quote: the whole, or the words beside an @ or a picture."""
+    segments = json.loads(row["segments"])
+    words = [str(s["data"].get("text", "")) for s in segments if s["type"] == "text"]
+    texts = {text.strip() for text in (row["text"], *words)}
+    return sorted(text for text in texts if len(text) >= QUOTED_CHARS)

@@ -79,6 +79,14 @@ def pragmas(synchronous: Synchronous) -> dict[str, str | int]:
     }
 
 
+async def pragmas_in_force(connection: aiosqlite.Connection) -> str:
+    """Return what SQLite made of the pragmas, for the log: a file system may refuse WAL."""
+    values = {}
+    for name in pragmas("FULL"):
+        ((values[name],),) = await connection.execute_fetchall(f"PRAGMA {name}")
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
 def create_file(path: Path) -> None:
     """Create the database file so that only its owner can read it, before anything is in it."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,10 +129,30 @@ async def in_order(*statements: Coroutine[Any, Any, Any]) -> list[Any]:
     return await asyncio.gather(*statements)
 
 
-async def vacuum_into(connection: aiosqlite.Connection, target: Path) -> None:
-    """Write a consistent copy of the database to ``target``, which must not exist."""
-    await connection.execute_fetchall("VACUUM INTO ?", (str(target),))
-    os.chmod(target, FILE_MODE)
+async def vacuum_into(path: Path, target: Path) -> None:
+    """Write a consistent copy of the database at ``path`` to ``target``, which must not exist.
+
+    It has a connection of its own: those of the readers refuse all writing, and copying a large
+    database would hold one of them up.
+
+    Raises:
+        OSError: ``target`` exists or cannot be made.
+        sqlite3.Error: it cannot be written.
+    """
+    _create_new_file(target)
+    connection = await connect(path, "FULL")
+    try:
+        await connection.execute_fetchall("VACUUM INTO ?", (str(target),))
+    except BaseException:
+        os.unlink(target)
+        raise
+    finally:
+        await connection.close()
+
+
+def _create_new_file(path: Path) -> None:
+    # Empty and closed to others before anything is in it; never one that was there.
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
 
 
 def is_busy(error: sqlite3.Error) -> bool:

@@ -101,20 +101,32 @@ WHERE direction = 'outbound' AND platform_id = :platform_id
   );
 
 -- name: apply_early_recalls!
--- A recall that came first takes the text of the message it waited for.
+-- A recall that came first takes the text of the message it waited for, not of the next with its id.
 UPDATE messages
 SET recalled_at = early.recalled_at, recalled_by = early.recalled_by, text = '', segments = '[]',
     mentions = '[]', counted = 0
 FROM early_recalls AS early
 WHERE messages.id > :newest_id AND messages.recalled_at IS NULL
   AND early.chat_id = messages.chat_id AND early.platform_id = messages.platform_id
-  AND early.recalled_at > messages.received_at - 600000;
+  AND early.recalled_at > messages.received_at - 600000
+  AND NOT EXISTS (
+      SELECT 1 FROM messages AS sooner
+      WHERE sooner.chat_id = messages.chat_id AND sooner.platform_id = messages.platform_id
+        AND sooner.id > :newest_id AND sooner.id < messages.id
+  );
+
+-- name: drop_met_recalls!
+-- Recalls whose message came.
+DELETE FROM early_recalls
+WHERE (chat_id, platform_id) IN (
+    SELECT chat_id, platform_id FROM messages WHERE id > :newest_id
+);
 
 -- name: added
 -- What this transaction added, with what is needed to match it to its event, and whether a
--- recall waits for it.
+-- recall waited for it.
 SELECT messages.id, c.bot_id, c.kind, c.peer_id, messages.platform_id, sent_at,
-    early.recalled_at > messages.received_at - 600000 AS recalled
+    messages.recalled_at IS NOT NULL AS recalled, early.platform_id IS NOT NULL AS awaited
 FROM messages
 JOIN chats AS c ON c.id = messages.chat_id
 LEFT JOIN early_recalls AS early
@@ -141,5 +153,7 @@ FROM chats AS c
 WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
 ON CONFLICT (chat_id, task) DO UPDATE
 SET pending = pending + excluded.pending,
-    oldest_pending_at = coalesce(oldest_pending_at, excluded.oldest_pending_at),
-    newest_pending_at = excluded.newest_pending_at;
+    oldest_pending_at = min(coalesce(oldest_pending_at, excluded.oldest_pending_at),
+        excluded.oldest_pending_at),
+    newest_pending_at = max(coalesce(newest_pending_at, excluded.newest_pending_at),
+        excluded.newest_pending_at);

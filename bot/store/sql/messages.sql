@@ -52,8 +52,12 @@ SET recalled_at = :at, recalled_by = :by, text = '', segments = '[]', mentions =
 WHERE id = :id AND recalled_at IS NULL;
 
 -- name: uncount!
--- A recalled message no longer waits for reflection.
-UPDATE cursors SET pending = max(0, pending - 1)
+-- A recalled message no longer waits for reflection. While others wait, the times stay: at worst a
+-- task is due a little early.
+UPDATE cursors
+SET pending = max(0, pending - 1),
+    oldest_pending_at = CASE WHEN pending > 1 THEN oldest_pending_at END,
+    newest_pending_at = CASE WHEN pending > 1 THEN newest_pending_at END
 WHERE chat_id = :chat_id AND last_id < :id;
 
 -- name: keep_early_recall!
@@ -72,9 +76,10 @@ DELETE FROM early_recalls WHERE recalled_at < :before;
 DELETE FROM turn_lines WHERE message_id = :id;
 
 -- name: empty_turns!
--- A turn whose question is gone leaves the conversation with its answer.
+-- A turn whose question is gone leaves the conversation with its answer, also one that is being
+-- sent.
 UPDATE turns SET state = 'recalled'
-WHERE chat_id = :chat_id AND state <> 'sending'
+WHERE chat_id = :chat_id AND state IN ('sending', 'sent')
   AND id IN (SELECT turn_id FROM turn_lines WHERE message_id = :id AND part = 'question')
   AND NOT EXISTS (
       SELECT 1 FROM turn_lines AS rest
@@ -84,14 +89,15 @@ WHERE chat_id = :chat_id AND state <> 'sending'
 -- name: drop_quoting_answers!
 -- Answers that quote a recalled text lose theirs.
 DELETE FROM turn_lines
-WHERE part = 'answer' AND instr(text, :text) > 0
+WHERE part = 'answer'
+  AND EXISTS (SELECT 1 FROM json_each(:texts) AS taken WHERE instr(text, taken.value) > 0)
   AND turn_id IN (SELECT id FROM turns WHERE chat_id = :chat_id AND started_at >= :since);
 
 -- name: blank_quoting_messages!
 -- So do the stored copies of those answers.
 UPDATE messages SET text = '', segments = '[]'
 WHERE chat_id = :chat_id AND sent_at >= :since AND direction = 'outbound'
-  AND instr(text, :text) > 0;
+  AND EXISTS (SELECT 1 FROM json_each(:texts) AS taken WHERE instr(text, taken.value) > 0);
 
 -- name: by_rows
 -- Some messages as they stand now; recalled ones are left out.

@@ -29,8 +29,11 @@ UPDATE turn_lines SET message_id = :message_id WHERE turn_id = :turn_id AND posi
 DELETE FROM turn_lines WHERE turn_id = :turn_id AND part = 'answer' AND message_id IS NULL;
 
 -- name: finish_turn!
--- How it ended.
-UPDATE turns SET state = :state, answered_at = :at, error = :error WHERE id = :id;
+-- How it ended; one whose question was recalled meanwhile stays out of the conversation.
+UPDATE turns
+SET state = CASE state WHEN 'recalled' THEN state ELSE :state END, answered_at = :at,
+    error = :error
+WHERE id = :id;
 
 -- name: sent_count$
 -- How many turns the conversation of a chat has.
@@ -56,18 +59,19 @@ ORDER BY turn_id, position;
 
 -- name: load^
 -- Turns lately taken, for the limits: of a person in a minute and a day, of all in a minute (each
--- with its start), and unaddressed ones of a chat in an hour.
+-- with its start), and unaddressed ones of a chat in an hour. Taking a question back gives nobody
+-- another turn.
 SELECT
     (SELECT count(*) FROM turns WHERE member_id = m.id AND started_at > :minute_ago
-        AND state IN ('sending', 'sent', 'failed')) AS member_minute,
+        AND state IN ('sending', 'sent', 'failed', 'recalled')) AS member_minute,
     (SELECT count(*) FROM turns WHERE member_id = m.id AND started_at >= :day_start
-        AND state IN ('sending', 'sent', 'failed')) AS member_day,
+        AND state IN ('sending', 'sent', 'failed', 'recalled')) AS member_day,
     (SELECT json_group_array(started_at) FROM (
         SELECT started_at FROM turns WHERE started_at > :minute_ago
-            AND state IN ('sending', 'sent', 'failed') ORDER BY started_at
+            AND state IN ('sending', 'sent', 'failed', 'recalled') ORDER BY started_at
     )) AS all_minute,
     (SELECT count(*) FROM turns WHERE started_at > :hour_ago AND addressed = 0
-        AND state IN ('sending', 'sent') AND chat_id = (
+        AND state IN ('sending', 'sent', 'recalled') AND chat_id = (
             SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
         )) AS unaddressed_hour
 FROM (SELECT 1) AS one

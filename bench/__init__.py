@@ -1,0 +1,1 @@
+"""Measurements of Qunyi beside the simplest thing that could do the same; ``python -m bench``."""
