@@ -11,9 +11,8 @@ import random
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -62,20 +61,19 @@ def _arrival(dice: random.Random, everyone: Crowd, number: int, group_id: int) -
     return Arrival(replace(event.message, text=render(event.message.segments, {})))
 
 
-class RecordingConnection(aiosqlite.Connection):
-    """A connection that writes down what it runs."""
+class Recorder(sqlite3.Connection):
+    """A connection that writes down what it runs, whoever asks for it."""
 
-    def __init__(self, path: Path) -> None:
-        connector = partial(sqlite3.connect, path, isolation_level=None, cached_statements=256)
-        super().__init__(connector, 64)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.recorded: list[Statement] = []
 
-    def execute_fetchall(self, sql: str, parameters: Any = None) -> Any:
+    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
         """Note a statement and run it."""
-        self.recorded.append((False, sql, parameters or ()))
-        return super().execute_fetchall(sql, parameters)
+        self.recorded.append((False, sql, parameters))
+        return super().execute(sql, parameters)
 
-    def executemany(self, sql: str, parameters: Iterable[Iterable[Any]]) -> Any:
+    def executemany(self, sql: str, parameters: Any) -> sqlite3.Cursor:
         """Note a statement for many rows and run it."""
         self.recorded.append((True, sql, parameters))
         return super().executemany(sql, parameters)
@@ -108,13 +106,19 @@ async def recording(path: Path, items: Sequence[Arrival], concurrency: int) -> l
     """Return what the store runs to take in ``items``."""
     async with open_database(path, now=BEGAN_AT):
         pass
-    async with RecordingConnection(path) as connection:
+    recorders: list[Recorder] = []
+
+    def recorder(*arguments: Any, **options: Any) -> Recorder:
+        recorders.append(Recorder(*arguments, **options))
+        return recorders[-1]
+
+    async with aiosqlite.connect(path, isolation_level=None, factory=recorder) as connection:
         connection.row_factory = sqlite3.Row
         for statement in _setup():
             await connection.execute_fetchall(statement)
-        connection.recorded.clear()
+        recorders[0].recorded.clear()
         await fill(Database(path, connection, ()), items, concurrency)
-        return connection.recorded
+    return recorders[0].recorded
 
 
 def _setup() -> list[str]:

@@ -211,9 +211,11 @@ async def _client(
 
 async def _caught_up(client: OneBotClient, groups: int) -> None:
     """Wait until the bot has asked for the history of every group, as it does on connect."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while len(client.calls) < groups:
-            await asyncio.sleep(0.05)
+
+    def all_asked() -> bool | None:
+        return len(client.calls) >= groups or None
+
+    await client.records.until(all_asked, "the catch-up on connect", PATIENCE_SECONDS)
     await asyncio.sleep(1)
 
 

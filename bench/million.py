@@ -168,7 +168,9 @@ class _Past:
         parts = [("question", question, told), ("answer", answer, texts[1])]
         if before:
             parts.insert(0, ("context", before, told))
-        portion.lines += [(self._turn_id, n, row, kind, t) for n, (kind, row, t) in enumerate(parts)]
+        portion.lines += [
+            (self._turn_id, n, row, kind, t) for n, (kind, row, t) in enumerate(parts)
+        ]
         portion.usage.append((at, "chat", "bench-model", "x", chat_id, 850, 1200, 900, 40, 1))
 
 

@@ -122,7 +122,7 @@ def qunyi(folder: Path, database: Path, settings: str = "{}", model_url: str = "
         model_url: the model server; none if empty.
     """
     port = free_port()
-    environ = {name: "" for name in variables()} | {
+    environ = dict.fromkeys(variables(), "") | {
         "ENVIRONMENT": "bench",
         "PORT": str(port),
         "DATABASE_URL": f"sqlite:///{database}",

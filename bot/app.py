@@ -10,6 +10,7 @@ from bot.clock import Clock
 from bot.config import Config
 from bot.conversation.floor import Floor, Pace
 from bot.conversation.pacing import SendLimits
+from bot.errands import Errands
 from bot.errors import StoreBusy
 from bot.llm.openai_model import OpenAIModel
 from bot.llm.protocol import ChatModel
@@ -42,6 +43,7 @@ class App:
     outbox: Outbox
     floor: Floor
     arrivals: GroupCommit[Arrival, Receipt]
+    errands: Errands
     started_at: int
     """UTC milliseconds."""
 
@@ -136,7 +138,8 @@ async def open_app(
         routes = Routes(model_config(config))
         arrivals = _arrivals(db)
         stack.push_async_callback(arrivals.flush)
-        yield App(
+        errands = Errands()
+        app = App(
             config=config,
             clock=clock,
             db=db,
@@ -148,8 +151,12 @@ async def open_app(
             outbox=Outbox(accounts, clock, lambda: _send_limits(settings.general)),
             floor=Floor(),
             arrivals=arrivals,
+            errands=errands,
             started_at=clock.now(),
         )
+        # The first to end: nobody works on what is being taken apart.
+        stack.push_async_callback(errands.stop)
+        yield app
 
 
 def _arrivals(db: Database) -> GroupCommit[Arrival, Receipt]:

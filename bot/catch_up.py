@@ -69,15 +69,18 @@ async def _catch_up(app: App, bot_id: str) -> int:
 
 async def _catch_up_group(app: App, chat: Chat, offered: asyncio.Event) -> int:
     stored, before = 0, None
+    seen: set[str] = set()
     for _ in range(PAGES):
         page = await _page(app, chat, before, offered)
-        new = [event for event in page if await _store(app, chat, event)]
+        # A page ends with the message that it was asked for by, which the one before began with.
+        fresh = [event for event in page if str(event.get("message_id")) not in seen]
+        seen |= {str(event.get("message_id")) for event in fresh}
+        new = [event for event in fresh if await _store(app, chat, event)]
         stored += len(new)
-        oldest = _sequence(page)
+        before = _sequence(fresh)
         # A page with something known reaches what was stored before the account went away.
-        if len(new) < len(page) or oldest is None or oldest == before:
+        if len(new) < len(fresh) or before is None:
             break
-        before = oldest
     return stored
 
 

@@ -36,7 +36,7 @@ async def command(app: App, ingested: Ingested) -> None:
     if not may_use(call, spec_of(ingested.command.name).audience):
         logger.info("{} may not use {}", message.sender.user_id, ingested.command.name)
         return
-    await _answer(app, message, await _done(call, ingested.command))
+    await app.errands.run(_answer(app, message, await _done(call, ingested.command)))
 
 
 def _is_heard(app: App, ingested: Ingested) -> bool:

@@ -36,7 +36,7 @@ async def take_up(app: App, stored: StoredMessage, standing: Standing) -> None:
         logger.debug("no answer to row {}: {}", stored.row_id, verdict.reason)
         return
     if app.floor.offer(stored, addressed=verdict.answering == "reply", now=now):
-        await _run(app, message.chat)
+        await app.errands.run(_run(app, message.chat))
 
 
 async def _run(app: App, chat: Chat) -> None:

@@ -127,7 +127,8 @@ async def _note_offline(app: App, event: AccountOffline) -> None:
     async with app.db.transaction() as tx:
         await account_offline(tx, event.bot_id, app.clock.now())
     reason = display_name(event.reason, "没有说明", 120)
-    await alert(app, f"账号 {event.bot_id} 已掉线：{reason}。请到 OneBot 客户端重新登录。")
+    text = f"账号 {event.bot_id} 已掉线：{reason}。请到 OneBot 客户端重新登录。"
+    await app.errands.run(alert(app, text))
 
 
 async def _note_request(app: App, event: RequestArrived) -> None:
@@ -145,9 +146,8 @@ async def _note_request(app: App, event: RequestArrived) -> None:
     if is_new:
         where = f"，群 {request.group_id}" if request.group_id else ""
         comment = display_name(request.comment, "（无）", 120)
-        await alert(
-            app,
+        text = (
             f"{REQUEST_WORDS[request.kind]} #{request.id}：来自 {request.user_id}{where}，"
-            f"附言：{comment}\n发送 /同意 {request.id} 表示同意，不理会即忽略。",
-            bot_id=event.bot_id,
+            f"附言：{comment}\n发送 /同意 {request.id} 表示同意，不理会即忽略。"
         )
+        await app.errands.run(alert(app, text, bot_id=event.bot_id))

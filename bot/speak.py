@@ -14,7 +14,7 @@ from bot.onebot.segments import text_segment
 from bot.platform.outbox import Letter
 from bot.scene import Scene
 from bot.send import quote_of, send
-from bot.store.messages import messages_by_rows
+from bot.store.messages import messages_by_rows, replace_text
 from bot.store.turns import NewTurn, add_turn, finish_turn
 
 
@@ -30,16 +30,19 @@ async def _as_it_stands(app: App, turn: NewTurn) -> NewTurn:
     """Return a turn without the lines of what was recalled while it was in the making.
 
     Called within a write transaction, so that nothing is recalled between this and its commit.
-    The question's own lines stay: a turn whose question was recalled is refused by the store.
+    The question's own lines stay: the store refuses a turn whose question was recalled.
     """
-    shown = [line.message_id for line in turn.lines if line.message_id is not None]
-    there = {stored.row_id for stored in await messages_by_rows(app.db, shown)}
+    gone = await _recalled_rows(app, turn)
     lines = tuple(
-        line
-        for line in turn.lines
-        if line.message_id is None or line.message_id in there or line.part == "question"
+        line for line in turn.lines if line.message_id not in gone or line.part == "question"
     )
     return replace(turn, lines=lines)
+
+
+async def _recalled_rows(app: App, turn: NewTurn) -> set[int]:
+    """Return which of the messages that a turn shows are recalled by now."""
+    shown = {line.message_id for line in turn.lines if line.message_id is not None}
+    return shown - {stored.row_id for stored in await messages_by_rows(app.db, shown)}
 
 
 class _Speech:
@@ -63,7 +66,7 @@ class _Speech:
             return
         async with self._app.db.transaction() as tx:
             self._turn = await _as_it_stands(self._app, self._turn)
-            # In here, because a recall withdraws before it lets go of the lock.
+            # In here: a recall withdraws as it lets go of the lock, before the next one has it.
             if not self._app.floor.committed(self._question):
                 raise TurnWithdrawn
             self._turn_id = await add_turn(tx, self._turn, "sending", at=self._app.clock.now())
@@ -102,6 +105,10 @@ class _Speech:
             return
         is_told = error is None or isinstance(error, SendTimedOut) or bool(self._sent)
         async with self._app.db.transaction() as tx:
+            if await _recalled_rows(self._app, self._turn):
+                # Taken back while the answer went out: what was made from it keeps no text.
+                for row_id in self._sent.values():
+                    await replace_text(tx, row_id, "")
             await finish_turn(
                 tx,
                 self._turn_id,

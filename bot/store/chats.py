@@ -217,6 +217,10 @@ async def claim_notice(
         due_before: it is due if it was last given before this; 0 for once and never again.
         user_id: for notices that each person gets apart.
     """
+    # Without their rows nothing would be counted, and a person's notice be taken for the chat's.
+    await ensure_chat(tx, chat, at)
+    if user_id is not None:
+        await _sql.ensure_member(tx, bot_id=chat.bot_id, user_id=user_id, at=at)
     count = await _sql.claim_notice(
         tx, **chat_key(chat), notice=notice, user_id=user_id, at=at, due_before=due_before
     )

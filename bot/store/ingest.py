@@ -4,7 +4,7 @@ See ``docs/architecture.md``, "The way of one message".
 """
 
 import json
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -14,7 +14,7 @@ import aiosqlite
 from bot.model import Chat, Message
 from bot.store.database import Database
 from bot.store.queries import load
-from bot.store.sqlite import in_order
+from bot.store.sqlite import Call, in_order
 
 TASKS: dict[str, tuple[str, ...]] = {
     "group": ("group", "member-batch"),
@@ -25,7 +25,6 @@ TASKS: dict[str, tuple[str, ...]] = {
 _sql = load("ingest")
 _Key = tuple[Chat, str, int]
 _Row = dict[str, Any]
-Statement = Coroutine[Any, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,9 @@ async def store_arrivals(db: Database, arrivals: Sequence[Arrival]) -> list[Rece
     rows = [_row(arrival) for arrival in arrivals]
     async with db.transaction() as tx:
         newest_id = await _sql.newest_id(tx)
-        *_, added = await in_order(*_people(tx, rows), *_messages(tx, rows), _added(tx, newest_id))
+        mine = (_sql.added, {"newest_id": newest_id})
+        *_, found = await in_order(tx, *_people(rows), *_messages(rows), mine)
+        added = {_added_key(row): row for row in found}
         if any(row["awaited"] for row in added.values()):
             await _sql.apply_early_recalls(tx, newest_id=newest_id)
             added = await _added(tx, newest_id)
@@ -102,21 +103,21 @@ def _row(arrival: Arrival) -> _Row:
     }
 
 
-def _people(tx: aiosqlite.Connection, rows: Sequence[_Row]) -> Iterator[Statement]:
+def _people(rows: Sequence[_Row]) -> Iterator[Call]:
     # One row each: a busy group says the same of its people many times in one transaction.
     rows = sorted(rows, key=itemgetter("at"))
-    yield _sql.upsert_chats(tx, _distinct(rows, "bot_id", "kind", "peer_id", "live"))
-    yield _sql.upsert_members(tx, _distinct(rows, "bot_id", "user_id"))
-    yield _sql.upsert_nicknames(tx, _distinct(rows, "bot_id", "user_id", "nickname"))
+    yield _sql.upsert_chats, _distinct(rows, "bot_id", "kind", "peer_id", "live")
+    yield _sql.upsert_members, _distinct(rows, "bot_id", "user_id")
+    yield _sql.upsert_nicknames, _distinct(rows, "bot_id", "user_id", "nickname")
     if groups := [r for r in rows if r["kind"] == "group" and r["direction"] == "inbound"]:
-        yield _sql.upsert_memberships(tx, _distinct(groups, "bot_id", "peer_id", "user_id"))
-        yield _sql.upsert_cards(tx, _distinct(groups, "bot_id", "peer_id", "user_id", "card"))
+        yield _sql.upsert_memberships, _distinct(groups, "bot_id", "peer_id", "user_id")
+        yield _sql.upsert_cards, _distinct(groups, "bot_id", "peer_id", "user_id", "card")
 
 
-def _messages(tx: aiosqlite.Connection, rows: Sequence[_Row]) -> Iterator[Statement]:
-    yield _sql.insert_messages(tx, rows)
+def _messages(rows: Sequence[_Row]) -> Iterator[Call]:
+    yield _sql.insert_messages, rows
     if own := [r for r in rows if r["direction"] == "outbound"]:
-        yield _sql.merge_echoes(tx, own)
+        yield _sql.merge_echoes, own
 
 
 async def _added(tx: aiosqlite.Connection, newest_id: int) -> dict[_Key, aiosqlite.Row]:

@@ -40,15 +40,24 @@ def read_steps(folder: Path = STEPS_FOLDER) -> tuple[Step, ...]:
 
 
 def statements(script: str) -> Iterator[str]:
-    """Split a script into complete statements."""
+    """Split a script into complete statements; comments stay with the statement below them.
+
+    Raises:
+        MigrationError: the last statement has no end.
+    """
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line
         if sqlite3.complete_statement(pending):
             yield pending
             pending = ""
-    if pending.strip() and not pending.lstrip().startswith("--"):
-        raise MigrationError(f"a statement is not complete: {pending.strip()[:80]}")
+    if rest := _without_comments(pending):
+        raise MigrationError(f"a statement is not complete: {rest[:80]}")
+
+
+def _without_comments(script: str) -> str:
+    lines = (line.strip() for line in script.splitlines())
+    return " ".join(line for line in lines if line and not line.startswith("--"))
 
 
 async def applied_version(connection: aiosqlite.Connection) -> int:

@@ -4,6 +4,7 @@ What exists and what is allowed stands in ``bot/settings.py``; see ``docs/archit
 "Settings". ``INITIAL_SETTINGS`` count for keys that were never set.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import aiosqlite
 
 from bot.errors import SettingError
 from bot.model import Chat
-from bot.settings import Settings, definition, overlaid, validated
+from bot.settings import Settings, changed, definition, json_value, overlaid, validated
 from bot.store.chats import ensure_chat
 from bot.store.database import Database
 from bot.store.messages import chat_key
@@ -53,6 +54,7 @@ class SettingsBook:
         self._changes = changes
         self._general = self._computed(changes.get(None, {}))
         self._of_chat: dict[Chat, Settings] = {}
+        self._changing = asyncio.Lock()
 
     @property
     def general(self) -> Settings:
@@ -80,11 +82,15 @@ class SettingsBook:
             SettingError: the key is unknown, the value not allowed, or not for one chat alone.
         """
         known = self._allowed(key, chat)
-        changed = {**self._changes.get(chat, {}), known: Change(value, at, by)}
-        self._check(chat, changed)
-        async with self._db.transaction() as tx:
-            await _put(tx, known, changed[known], chat)
-        self._replace(chat, changed)
+        async with self._changing:
+            current = self._general if chat is None else self.of(chat)
+            # Complete and in its one form: a purpose that a budget leaves out keeps its value.
+            plain = json_value(known, changed(current, {known: value}))
+            kept = {**self._changes.get(chat, {}), known: Change(plain, at, by)}
+            self._check(chat, kept)
+            async with self._db.transaction() as tx:
+                await _put(tx, known, kept[known], chat)
+            self._replace(chat, kept)
 
     async def reset(self, key: str, *, at: int, chat: Chat | None = None) -> None:
         """Go back to the general value in ``chat``, or to the initial one for all.
@@ -94,14 +100,12 @@ class SettingsBook:
                 contradicts another value.
         """
         known = self._allowed(key, chat)
-        changed = {k: v for k, v in self._changes.get(chat, {}).items() if k != known}
-        self._check(chat, changed)
-        async with self._db.transaction() as tx:
-            if chat is None:
-                await _sql.remove_global(tx, key=known)
-            else:
-                await _sql.remove_for_chat(tx, **chat_key(chat), key=known)
-        self._replace(chat, changed)
+        async with self._changing:
+            kept = {k: v for k, v in self._changes.get(chat, {}).items() if k != known}
+            self._check(chat, kept)
+            async with self._db.transaction() as tx:
+                await _remove(tx, known, chat)
+            self._replace(chat, kept)
 
     def _allowed(self, key: str, chat: Chat | None) -> str:
         known = definition(key)
@@ -116,7 +120,7 @@ class SettingsBook:
             overlaid(self._general, _values(changes))
 
     def _computed(self, changes: Mapping[str, Change]) -> Settings:
-        return overlaid(validated(self._initial), _values(changes))
+        return changed(validated(self._initial), _values(changes))
 
     def _replace(self, chat: Chat | None, changes: dict[str, Change]) -> None:
         self._changes[chat] = changes
@@ -142,16 +146,42 @@ async def _put(tx: aiosqlite.Connection, key: str, change: Change, chat: Chat | 
         await _sql.put_for_chat(tx, **chat_key(chat), **row)
 
 
+async def _remove(tx: aiosqlite.Connection, key: str, chat: Chat | None) -> None:
+    if chat is None:
+        await _sql.remove_global(tx, key=key)
+    else:
+        await _sql.remove_for_chat(tx, **chat_key(chat), key=key)
+
+
 async def open_settings(db: Database, initial: Mapping[str, object]) -> SettingsBook:
     """Read the stored settings.
 
     Raises:
         SettingError: ``initial`` or a stored value is not allowed.
     """
+    validated(initial)
+    try:
+        changes = await _stored(db)
+        book = SettingsBook(db, initial, changes)
+        for chat in filter(None, changes):
+            book.of(chat)
+    except SettingError as error:
+        raise SettingError(error.key, f"数据库中保存的值不可用：{error.cause}") from error
+    return book
+
+
+async def _stored(db: Database) -> dict[Chat | None, dict[str, Change]]:
     changes: dict[Chat | None, dict[str, Change]] = {None: {}}
     async with db.reader() as connection:
         async for row in _sql.all_settings(connection):
             chat = Chat(row["bot_id"], row["kind"], row["peer_id"]) if row["kind"] else None
-            change = Change(json.loads(row["value"]), row["changed_at"], row["changed_by"])
+            change = Change(_value(row), row["changed_at"], row["changed_by"])
             changes.setdefault(chat, {})[row["key"]] = change
-    return SettingsBook(db, initial, changes)
+    return changes
+
+
+def _value(row: aiosqlite.Row) -> object:
+    try:
+        return json.loads(row["value"])
+    except ValueError as error:
+        raise SettingError(row["key"], "不是 JSON") from error

@@ -4,17 +4,19 @@ A second engine gets a file of its own beside this one; the table modules do not
 engine they talk to. See ``docs/architecture.md``, "Storage".
 """
 
-import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import aiosqlite
 from aiosql.adapters.aiosqlite import AioSQLiteAdapter
+from aiosql.types import SQLOperationType
 
 Synchronous = Literal["FULL", "NORMAL"]
+Call = tuple[Any, Any]
+"""A named query, and its parameters or those of each of its rows."""
 
 BUSY_TIMEOUT_MS = 5_000
 CACHE_KIB = 16 * 1024
@@ -117,16 +119,27 @@ async def connect(
     return connection
 
 
-async def in_order(*statements: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Run statements of one connection one after the other and return their results.
+async def in_order(connection: aiosqlite.Connection, *calls: Call) -> list[Any]:
+    """Run named queries one after the other and return the rows of each.
 
-    They are queued together, so the connection's thread runs them without waiting for the event
-    loop in between: a hop there and back costs 0.1 ms, a queued statement a quarter of it.
+    All in one visit to the connection's thread: each costs a tenth of a millisecond, most of what
+    a small statement takes.
 
     Raises:
-        sqlite3.Error: the first failure; the statements behind it may have run.
+        sqlite3.Error: the first failure; the queries behind it did not run.
     """
-    return await asyncio.gather(*statements)
+    # aiosqlite has no public way to its thread that takes more than one statement.
+    return await connection._execute(_run, connection._conn, calls)
+
+
+def _run(connection: sqlite3.Connection, calls: Sequence[Call]) -> list[Any]:
+    return [_rows(connection, *call) for call in calls]
+
+
+def _rows(connection: sqlite3.Connection, query: Any, parameters: Any) -> list[sqlite3.Row]:
+    if query.operation is SQLOperationType.INSERT_UPDATE_DELETE_MANY:
+        return connection.executemany(query.sql, parameters).fetchall()
+    return connection.execute(query.sql, parameters).fetchall()
 
 
 async def vacuum_into(path: Path, target: Path) -> None:

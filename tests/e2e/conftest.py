@@ -13,11 +13,12 @@ from tests.e2e.harness import Room, RunningBot, new_room
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the log of the bot that a failed test shared with others."""
+    """Show the log of a bot that a failed test shared with others."""
     report = yield
-    bot = getattr(item, "funcargs", {}).get("bot")
-    if report.failed and isinstance(bot, RunningBot):
-        report.sections.append(("the bot's log", bot.log_tail()))
+    if report.failed:
+        for name, value in getattr(item, "funcargs", {}).items():
+            if isinstance(value, RunningBot):
+                report.sections.append((f"the log of {name}", value.log_tail()))
     return report
 
 

@@ -69,7 +69,7 @@ async def until(
     """Wait until something holds that nobody announces, such as a row in the database."""
     try:
         async with asyncio.timeout(timeout_seconds):
-            while not holds():
+            while not holds():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise TimeoutError(f"waited {timeout_seconds} s for {what}") from None
@@ -257,9 +257,7 @@ class RunningBot:
         """Return the messages that quote a group message."""
         return [s for s in self.client.sent if quoted_id(s) == str(spoken.message_id)]
 
-    async def answer_to(
-        self, spoken: Utterance, *, timeout_seconds: float = WAIT_SECONDS
-    ) -> Sent:
+    async def answer_to(self, spoken: Utterance, *, timeout_seconds: float = WAIT_SECONDS) -> Sent:
         """Wait for the message that quotes a group message."""
         what = f"an answer to {spoken.message_id}; {self.client.records.summary()}"
         await until(lambda: self.answers_to(spoken), what, timeout_seconds=timeout_seconds)
@@ -293,6 +291,10 @@ class Room:
     def sent(self) -> tuple[Sent, ...]:
         """All that the bot sent here."""
         return self.bot.client.records.sent_to(self.chat)
+
+    def requests(self) -> list[ReceivedRequest]:
+        """Return what the chat model was asked for this group, oldest first."""
+        return [r for r in self.bot.requests() if f"群号 {self.id}" in prompt(r)[0]["content"]]
 
     async def say(self, who: Person, *content: Content) -> Utterance:
         """Let somebody say something, and wait until it is kept: what comes next comes later."""

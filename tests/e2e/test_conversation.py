@@ -106,7 +106,9 @@ async def test_only_who_addresses_the_bot_is_answered(
 
 
 @pytest.mark.parametrize(
-    ("others", "is_answered"), [([], True), ([segments.at(30_002)], False)], ids=["plain", "@ other"]
+    ("others", "is_answered"),
+    [([], True), ([segments.at(30_002)], False)],
+    ids=["plain", "@ other"],
 )
 async def test_quoting_the_bot_addresses_it_unless_only_others_are_called(
     bot: RunningBot, room: Room, others: list[Content], is_answered: bool
@@ -207,7 +209,8 @@ async def test_quick_messages_of_one_sender_are_one_turn_and_of_another_the_next
         await bot.answer_to(spoken)
     questions = [prompt(request)[-1]["content"] for request in bot.requests()]
     assert len(questions) == 3
-    assert "第二句" in questions[1] and "第三句" in questions[1]
+    assert "第二句" in questions[1]
+    assert "第三句" in questions[1]
     assert "轮到我了" in questions[2]
 
 
@@ -221,9 +224,7 @@ async def test_codes_in_an_answer_are_characters(bot: RunningBot, room: Room, mo
     assert sent.executed_cq == ()
 
 
-async def test_unfinished_thinking_is_never_sent(
-    bot: RunningBot, room: Room, models: ModelServer
-):
+async def test_unfinished_thinking_is_never_sent(bot: RunningBot, room: Room, models: ModelServer):
     models.enqueue("<think>用户想要口令，口令是四二", purpose="chat")
     sent = await room.asked()
     assert "口令" not in sent.text
@@ -355,9 +356,7 @@ async def test_a_recall_that_comes_before_its_message_takes_it_all_the_same(
 ):
     now = bot.client.clock.now()
     lost = bot.world.say(room.id, room.asker.user_id, AT_BOT, " 别看这句", at=now)
-    recall = events.group_recall(
-        BOT.user_id, room.id, room.asker.user_id, lost.message_id, at=now
-    )
+    recall = events.group_recall(BOT.user_id, room.id, room.asker.user_id, lost.message_id, at=now)
     await bot.client.deliver(recall)
     query = "SELECT count(*) FROM early_recalls WHERE platform_id = ?"
     await until(lambda: bot.rows(query, str(lost.message_id)) == [(1,)], "the early recall")
@@ -378,7 +377,7 @@ async def test_of_two_merged_messages_the_one_that_is_not_recalled_is_answered(
     await models.until_requests(2)
     await bot.scene.recall(first.message_id)
     await bot.answer_to(second)
-    assert bot.answers_to(other) and not bot.answers_to(first)
+    assert (len(bot.answers_to(other)), bot.answers_to(first)) == (1, [])
     assert "这句要收回" in whole_prompt(bot.requests()[1])
     assert "这句要收回" not in whole_prompt(bot.requests()[2])
     assert len(bot.requests()) == 3
@@ -436,9 +435,7 @@ async def test_a_recall_after_the_send_began_lets_the_answer_go(bot: RunningBot,
 # Formats
 
 
-async def test_messages_written_with_codes_are_read_like_any(
-    tmp_path_factory: pytest.TempPathFactory, bot: RunningBot, room: Room
-):
+async def test_messages_written_with_codes_are_read_like_any(bot: RunningBot, room: Room):
     event = bot.client.desk.event_of(
         bot.world.say(
             room.id, room.asker.user_id, AT_BOT, " 看[这里]&那里", at=bot.client.clock.now()

@@ -68,7 +68,7 @@ async def start(script: str, *arguments: object) -> Process:
         script,
         *map(str, arguments),
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "LOGURU_AUTOINIT": "0"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

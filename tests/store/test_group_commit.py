@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import StoreBusy
-from bot.model import Message
+from bot.model import Chat, Message
 from bot.store.database import Database, open_database
 from bot.store.group_commit import GROUP_SIZE, GroupCommit
 from bot.store.ingest import Arrival, Receipt, store_arrivals
@@ -32,6 +32,7 @@ from tests.store.rows import (
 )
 
 Arrivals = GroupCommit[Arrival, Receipt]
+
 
 def arrivals_of(db: Database, sizes: list[int], busy: list[StoreBusy]) -> Arrivals:
     """Return a group commit into ``db`` that notes how large its groups were."""
@@ -191,7 +192,7 @@ _EVENTS = st.lists(
 
 @given(events=_EVENTS, seed=st.integers(0, 2**16))
 async def test_in_whatever_order_they_come_each_message_is_one_row(
-    events: list[tuple[str, object, str, int, int]], seed: int
+    events: list[tuple[str, Chat, str, int, int]], seed: int
 ):
     messages = [
         own(id=f"o{id}", at=NOON + 1000 * second, chat=chat)
@@ -207,9 +208,7 @@ async def test_in_whatever_order_they_come_each_message_is_one_row(
     order = random.Random(seed)
 
     with tempfile.TemporaryDirectory() as folder:
-        async with open_database(
-            Path(folder) / "qunyi.db", now=NOON, synchronous="NORMAL"
-        ) as db:
+        async with open_database(Path(folder) / "qunyi.db", now=NOON, synchronous="NORMAL") as db:
             arrivals = arrivals_of(db, [], [])
 
             async def add(message: Message, hops: int) -> Receipt:

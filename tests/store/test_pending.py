@@ -79,7 +79,9 @@ _STEPS = st.lists(
 )
 
 
-async def _play(db: Database, ledger: Ledger, steps: list[tuple[str, Chat, str, int, bool]]) -> None:
+async def _play(
+    db: Database, ledger: Ledger, steps: list[tuple[str, Chat, str, int, bool]]
+) -> None:
     now = NOON
     group = []
     for kind, chat, platform_id, minutes, closes_group in steps:
@@ -109,9 +111,7 @@ async def test_the_counters_say_what_counting_by_hand_says(
 ):
     ledger = Ledger()
     with tempfile.TemporaryDirectory() as folder:
-        async with open_database(
-            Path(folder) / "qunyi.db", now=NOON, synchronous="NORMAL"
-        ) as db:
+        async with open_database(Path(folder) / "qunyi.db", now=NOON, synchronous="NORMAL") as db:
             await store_arrivals(
                 db, [arrival(said(id="first", chat=chat), pending=False) for chat in CHATS]
             )

@@ -266,7 +266,9 @@ async def test_recalls_that_waited_in_vain_are_forgotten(db: Database):
 
 async def test_a_turn_whose_question_is_recalled_leaves_the_conversation(db: Database):
     (asked,) = await store(db, said(SECRET))
-    turn_id = await take_turn(db, line(asked.row_id, "question", SECRET), line(None, "answer", "好"))
+    turn_id = await take_turn(
+        db, line(asked.row_id, "question", SECRET), line(None, "answer", "好")
+    )
     await finish(db, turn_id)
     assert await sent_count(db, GROUP) == 1
     await recall(db)
@@ -321,7 +323,9 @@ async def test_a_recalled_answer_leaves_its_turn(db: Database):
 @pytest.mark.parametrize("dies", [False, True])
 async def test_a_question_that_is_recalled_during_the_send_stays_out(db: Database, dies: bool):
     (asked,) = await store(db, said(SECRET))
-    turn_id = await take_turn(db, line(asked.row_id, "question", SECRET), line(None, "answer", "好"))
+    turn_id = await take_turn(
+        db, line(asked.row_id, "question", SECRET), line(None, "answer", "好")
+    )
     await recall(db)
     if dies:
         async with db.transaction() as tx:

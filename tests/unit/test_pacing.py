@@ -1,7 +1,7 @@
 """How fast the bot speaks, and when it falls silent."""
 
-import math
 from bisect import bisect_left
+from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
@@ -21,22 +21,17 @@ from bot.conversation.pacing import (
     SendHistory,
     SendLimits,
     TurnLoad,
-    TurnStart,
     TurnTrace,
     Wait,
     loop_silence_until,
-    queue_step,
     send_decision,
     send_gap_ms,
     turn_decision,
-    turn_load,
 )
 
 NOW = 1_800_000_000_000
 SEND = SendLimits(gap_seconds=1, per_chat_per_minute=20, per_account_per_minute=40)
-REPLY = ReplyLimits(
-    min_gap_seconds=3, per_member_per_minute=5, per_member_per_day=200, global_per_minute=30
-)
+REPLY = ReplyLimits(per_member_per_minute=5, per_member_per_day=200, global_per_minute=30)
 
 
 def history(*sends: tuple[int, str]) -> SendHistory:
@@ -117,14 +112,8 @@ def test_the_history_keeps_one_minute():
 def test_a_chat_at_its_cap_holds_up_no_other_chat():
     limits = SendLimits(1, per_chat_per_minute=1, per_account_per_minute=9)
     past = history((NOW - 30_000, "group:1"))
-    queue = [Outgoing("group:1", NOW), Outgoing("group:1", NOW - 60_000), Outgoing("group:2", NOW)]
-    step = queue_step(queue, past, limits, NOW)
-    assert (step.send, step.drop, step.wake_at) == (2, (1,), NOW + 30_000)
-
-
-def test_an_empty_queue_asks_for_nothing():
-    step = queue_step([], SendHistory(), SEND, NOW)
-    assert (step.send, step.drop, step.wake_at) == (None, (), None)
+    assert decide(past, Outgoing("group:1", NOW), limits) == Wait(NOW + 30_000)
+    assert decide(past, Outgoing("group:2", NOW), limits) == Go()
 
 
 SEND_LIMITS = st.builds(
@@ -183,16 +172,13 @@ def test_a_turn_starts_when_nothing_speaks_against_it():
     assert turn_decision(TurnLoad(), REPLY, NOW) == Go()
 
 
-def test_the_next_turn_of_a_chat_waits_for_the_gap():
-    assert turn_decision(TurnLoad(last_in_chat_at=NOW - 1000), REPLY, NOW) == Wait(NOW + 2000)
-
-
 @pytest.mark.parametrize(
     ("load", "reason"),
     [
         (TurnLoad(member_last_minute=5), "member-minute"),
         (TurnLoad(member_today=200), "member-day"),
-        (TurnLoad(member_today=200, last_in_chat_at=NOW), "member-day"),
+        (TurnLoad(member_last_minute=5, member_today=200), "member-day"),
+        (TurnLoad(member_last_minute=5, last_minute=(NOW,) * 30), "member-minute"),
     ],
 )
 def test_a_member_over_their_own_limit_is_refused(load: TurnLoad, reason: str):
@@ -206,28 +192,27 @@ def test_an_account_at_its_limit_makes_wait():
     assert turn_decision(load, REPLY, NOW) == Wait(NOW + 1000)
 
 
-def test_the_load_counts_a_member_in_every_chat_and_the_gap_in_one():
-    starts = [
-        TurnStart(NOW - 90_000, "group:1", "30001"),
-        TurnStart(NOW - 30_000, "group:2", "30001"),
-        TurnStart(NOW - 100_000_000, "group:1", "30001"),
-        TurnStart(NOW - 10_000, "group:1", "30002"),
-    ]
-    load = turn_load(
-        starts, chat_key="group:1", sender_id="30001", now=NOW, day_began_at=NOW - 1_000_000
-    )
-    assert load == TurnLoad(
-        last_in_chat_at=NOW - 10_000,
-        member_last_minute=1,
-        member_today=2,
-        last_minute=(NOW - 30_000, NOW - 10_000),
+@dataclass(frozen=True)
+class Start:
+    """A turn that began."""
+
+    at: int
+    sender_id: str
+
+
+def load_of(starts: list[Start], sender_id: str, now: int, day_began_at: int) -> TurnLoad:
+    """What the store says of earlier turns."""
+    mine = [start.at for start in starts if start.sender_id == sender_id]
+    return TurnLoad(
+        member_last_minute=sum(at > now - MINUTE_MS for at in mine),
+        member_today=sum(at >= day_began_at for at in mine),
+        last_minute=tuple(start.at for start in starts if start.at > now - MINUTE_MS),
     )
 
 
 @given(
     st.builds(
         ReplyLimits,
-        min_gap_seconds=st.floats(min_value=0, max_value=20),
         per_member_per_minute=st.integers(min_value=1, max_value=4),
         per_member_per_day=st.integers(min_value=1, max_value=9),
         global_per_minute=st.integers(min_value=1, max_value=6),
@@ -235,46 +220,30 @@ def test_the_load_counts_a_member_in_every_chat_and_the_gap_in_one():
     st.lists(
         st.tuples(
             st.integers(min_value=0, max_value=15_000),
-            st.sampled_from(["group:1", "group:2"]),
             st.sampled_from(["30001", "30002"]),
         ),
         max_size=40,
     ),
 )
 def test_no_minute_holds_more_turns_than_the_limits(
-    limits: ReplyLimits, asked: list[tuple[int, str, str]]
+    limits: ReplyLimits, asked: list[tuple[int, str]]
 ):
-    starts: list[TurnStart] = []
+    starts: list[Start] = []
     now = NOW
-    for pause_ms, chat_key, sender_id in asked:
+    for pause_ms, sender_id in asked:
         now += pause_ms
         while isinstance(
-            decision := turn_decision(
-                turn_load(
-                    starts, chat_key=chat_key, sender_id=sender_id, now=now, day_began_at=NOW
-                ),
-                limits,
-                now,
-            ),
-            Wait,
+            decision := turn_decision(load_of(starts, sender_id, now, NOW), limits, now), Wait
         ):
-            assert (
-                now
-                < decision.until
-                <= now + max(MINUTE_MS, math.ceil(limits.min_gap_seconds * 1000))
-            )
+            assert now < decision.until <= now + MINUTE_MS
             now = decision.until
         if isinstance(decision, Go):
-            starts.append(TurnStart(now, chat_key, sender_id))
+            starts.append(Start(now, sender_id))
     assert most_within_a_minute([s.at for s in starts]) <= limits.global_per_minute
     for sender_id in ("30001", "30002"):
         mine = [s.at for s in starts if s.sender_id == sender_id]
         assert most_within_a_minute(mine) <= limits.per_member_per_minute
         assert len(mine) <= limits.per_member_per_day
-    for chat_key in ("group:1", "group:2"):
-        times = [s.at for s in starts if s.chat_key == chat_key]
-        gaps = [b - a for a, b in pairwise(times)]
-        assert all(gap >= limits.min_gap_seconds * 1000 for gap in gaps)
 
 
 def quick_turns(count: int, *, sender_id: str = "30001", third_party: bool = False):

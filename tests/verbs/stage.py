@@ -40,6 +40,8 @@ GROUP, OTHER_GROUP = 20_001, 20_002
 
 AT_BOT = segments.at(BOT)
 PATIENCE_SECONDS = 10
+LOOP_TURNS = 10
+"""Turns of the loop in which whoever was let go sets off."""
 
 
 class StagedModel(ScriptedModel):
@@ -141,7 +143,11 @@ class Stage:
             blocked: how many wait for another one, such as for the lock of a held send.
         """
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not self._is_still(blocked):
+            for _ in range(LOOP_TURNS):
+                await asyncio.sleep(0)
+            while True:
+                if self._is_still(blocked):
+                    return
                 await asyncio.sleep(0.0005)
 
     def _is_still(self, blocked: int) -> bool:

@@ -1,0 +1,45 @@
+"""``python -m bench [ingest|latency|startup|memory|all] [--short]``: measure and print."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Protocol
+
+from bench import ingest, latency, memory, startup
+from bench.figures import machine
+from bot.paths import ROOT
+
+FOLDER = ROOT / "data" / "bench"
+
+
+class Measurement(Protocol):
+    """Prints what it measured."""
+
+    def __call__(self, folder: Path, *, short: bool = False) -> None: ...
+
+
+MEASUREMENTS: Mapping[str, Measurement] = {
+    "ingest": ingest.measure,
+    "latency": latency.measure,
+    "startup": startup.measure,
+    "memory": memory.measure,
+}
+
+
+def main() -> int:
+    """Run what the command line names; 0 unless something could not be run."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=[*MEASUREMENTS, "all"], default="all")
+    parser.add_argument("--short", action="store_true", help="fewer rounds, for a first look")
+    arguments = parser.parse_args()
+    print(f"{date.today().isoformat()}: {machine()}")
+    for name, measure in MEASUREMENTS.items():
+        if arguments.what in (name, "all"):
+            measure(FOLDER, short=arguments.short)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""Freeze a database of today's schema: ``python -m tests.migration.freeze``.
+
+Writes ``tests/migration/v<schema>.sql``, a dump of a database that the program itself made, with
+rows in every table and invented ids. Run it once for a new migration step, before its release; an
+older file is history and is never written again. While a step is not released yet, run it anew
+after each change of that step.
+"""
+
+import asyncio
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from loguru import logger
+
+from bot.model import ANONYMOUS_ID, Chat, Member, Message, Segment, Sender, TurnLine, Usage
+from bot.store import chats
+from bot.store.database import Database, open_database
+from bot.store.ingest import Receipt
+from bot.store.messages import Recall, recall_message
+from bot.store.migrate import read_steps
+from bot.store.settings import open_settings
+from bot.store.turns import NewTurn, add_turn, finish_turn
+from bot.store.usage import add_usage
+from tests.store.rows import (
+    ALICE,
+    BOT,
+    BRUNO,
+    GROUP,
+    MINUTE,
+    NOON,
+    OTHER_GROUP,
+    PRIVATE,
+    SECOND,
+    carded,
+    own,
+    said,
+    store_apart,
+)
+
+FOLDER = Path(__file__).parent
+
+TASK = """
+INSERT INTO tasks (chat_id, scope, task, state, reason, next_run_at, created_at)
+SELECT id, 'group', 'group', 'queued', 'idle', ?, ? FROM chats WHERE kind = 'group' LIMIT 1
+"""
+
+
+def _messages() -> Sequence[Message]:
+    picture = (Segment("at", {"qq": BOT}), Segment("image", {"file": "a.jpg"}))
+    return (
+        carded("小鱼", nickname="Fish", id="-1712345678", sequence=5001),
+        carded("大鱼", nickname="Fish", id="701", at=NOON + 1 * SECOND),
+        carded("小鱼", nickname="Bruno", by=BRUNO, id="702", at=NOON + 2 * SECOND),
+        said("明天七点出发", id="703", at=NOON + 3 * SECOND, reply_to="701"),
+        own("好，明天七点", id="704", at=NOON + 4 * SECOND, sequence=5005),
+        said(
+            f"@群忆({BOT}) [图片]",
+            id="705",
+            at=NOON + 5 * SECOND,
+            segments=picture,
+            mentions=(BOT,),
+        ),
+        said(
+            "谁也不知道我是谁",
+            id="706",
+            at=NOON + 6 * SECOND,
+            sender=Sender(ANONYMOUS_ID, nickname="面具", anonymous=True),
+        ),
+        said("/帮助", id="707", at=NOON + 7 * SECOND, kind="command"),
+        said("说错了", id="708", at=NOON + 8 * SECOND),
+        said("别的群", id="701", chat=OTHER_GROUP, by=BRUNO),
+        said("在吗", id="801", chat=PRIVATE, at=NOON + 9 * SECOND),
+        own("在", id="802", chat=PRIVATE, at=NOON + 10 * SECOND, kind="notice"),
+        said("临时会话", id="803", chat=Chat(BOT, "private", BRUNO), temporary_group=GROUP.id),
+    )
+
+
+async def _fill(db: Database) -> None:
+    receipts = await store_apart(db, *_messages())
+    async with db.transaction() as tx:
+        await recall_message(tx, Recall(GROUP, "708", ALICE, NOON + MINUTE))
+        await recall_message(tx, Recall(GROUP, "799", ALICE, NOON + MINUTE))
+        await tx.execute_fetchall(TASK, (NOON + 15 * MINUTE, NOON))
+    await _fill_people(db)
+    await _fill_turns(db, receipts)
+    await _fill_settings(db)
+
+
+async def _fill_people(db: Database) -> None:
+    async with db.transaction() as tx:
+        await chats.account_connected(tx, BOT, NOON)
+        await chats.set_access(tx, GROUP, "enabled", by=ALICE, at=NOON)
+        await chats.rename_chat(tx, GROUP, "钓鱼群")
+        await chats.set_muted(tx, OTHER_GROUP, NOON + MINUTE)
+        await chats.card_changed(tx, GROUP, ALICE, "鲸鱼", NOON + MINUTE)
+        await chats.role_changed(tx, GROUP, BRUNO, "admin", NOON + MINUTE)
+        await chats.member_left(tx, OTHER_GROUP, BRUNO, NOON + MINUTE)
+        await chats.block(tx, Member(BOT, "30009"), by=ALICE, at=NOON)
+        await chats.claim_notice(tx, GROUP, "privacy", at=NOON, due_before=0)
+        await chats.claim_notice(tx, GROUP, "unconfigured", at=NOON, due_before=0, user_id=ALICE)
+        await chats.keep_request(
+            tx, BOT, "friend", "flag-1", user_id=BRUNO, group_id="", comment="你好", at=NOON
+        )
+
+
+async def _fill_turns(db: Database, receipts: Sequence[Receipt]) -> None:
+    rows = [receipt.row_id for receipt in receipts]
+    turn = NewTurn(
+        chat=GROUP,
+        user_id=ALICE,
+        asked_at=NOON + 3 * SECOND,
+        started_at=NOON + 3 * SECOND,
+        addressed=True,
+        third_party=True,
+        context_until=rows[3],
+        lines=(
+            TurnLine(rows[2], "context", '{"text":"旁边的话"}'),
+            TurnLine(rows[1], "quote", '{"text":"引用的话"}'),
+            TurnLine(rows[3], "question", '{"text":"明天七点出发"}'),
+            TurnLine(None, "answer", "好，明天七点"),
+        ),
+        model="example-model",
+        endpoint="default",
+    )
+    async with db.transaction() as tx:
+        turn_id = await add_turn(tx, turn, "sending", at=NOON + 3 * SECOND)
+        assert turn_id is not None
+        await finish_turn(tx, turn_id, "sent", sent={3: rows[4]}, at=NOON + 4 * SECOND)
+
+
+async def _fill_settings(db: Database) -> None:
+    book = await open_settings(db, {})
+    await book.change("memoryMemberBatchEnabled", False, by=ALICE, at=NOON)
+    await book.change("replyMode", "auto", by=ALICE, at=NOON, chat=GROUP)
+    await add_usage(db, Usage("chat", "example-model", "default", NOON, 800, 90, 30, 9, True))
+
+
+async def dump(path: Path) -> str:
+    """Return the dump of a new database at ``path`` with rows in every table."""
+    async with open_database(path, now=NOON) as db:
+        await _fill(db)
+    with closing(sqlite3.connect(path)) as connection:
+        return "\n".join(connection.iterdump()) + "\n"
+
+
+def main() -> None:
+    """Write the file of today's schema."""
+    logger.remove()
+    target = FOLDER / f"v{len(read_steps())}.sql"
+    with tempfile.TemporaryDirectory() as folder:
+        target.write_text(asyncio.run(dump(Path(folder) / "frozen.db")), "utf-8")
+    sys.stdout.write(f"wrote {target.name}\n")
+
+
+if __name__ == "__main__":
+    main()
