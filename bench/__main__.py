@@ -1,6 +1,7 @@
 """``python -m bench [ingest|latency|startup|memory|all] [--short]``: measure and print."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Mapping
 from datetime import date
@@ -34,6 +35,8 @@ def main() -> int:
     parser.add_argument("what", nargs="?", choices=[*MEASUREMENTS, "all"], default="all")
     parser.add_argument("--short", action="store_true", help="fewer rounds, for a first look")
     arguments = parser.parse_args()
+    # As by Ctrl-C: no program that was started stays behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"{date.today().isoformat()}: {machine()}")
     for name, measure in MEASUREMENTS.items():
         if arguments.what in (name, "all"):

@@ -86,9 +86,11 @@ class Program:
     def _wait_until_it_listens(self, began: float) -> None:
         assert self._process is not None
         while not _accepts(self.port):
-            if self._process.poll() is not None or time.perf_counter() - began > PATIENCE_SECONDS:
+            status = self._process.poll()
+            if status is not None or time.perf_counter() - began > PATIENCE_SECONDS:
+                ended = "does not listen" if status is None else f"ended with status {status}"
                 said = self._log.read_text("utf-8", "replace")[-2_000:]
-                raise RuntimeError(f"{self.name} does not listen on {self.port}; it said:\n{said}")
+                raise RuntimeError(f"{self.name} {ended}; it said:\n{said}")
             time.sleep(POLL_SECONDS)
 
     def __exit__(self, *_: object) -> None:

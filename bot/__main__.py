@@ -2,23 +2,35 @@
 
 import argparse
 import asyncio
+import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import nonebot
+from loguru import logger
 
 from bot.app import open_app
 from bot.clock import SystemClock
 from bot.config import Config, load_config
 from bot.doctor import diagnose
 from bot.errors import QunyiError, StoreError
+from bot.export import exported_all, exported_scope
+from bot.model import Scope
 from bot.paths import ROOT
-from bot.store.database import open_database
+from bot.store.database import Database, open_database
 from plugins.adapter import Adapter
+from plugins.logs import configure
 
-CORE_PLUGINS = ("plugins.lifecycle", "plugins.ingest", "plugins.commands", "plugins.chat")
+CORE_PLUGINS = (
+    "plugins.lifecycle",
+    "plugins.ingest",
+    "plugins.commands",
+    "plugins.chat",
+    "plugins.schedule",
+)
 
 PING_SECONDS = 5
 """A half-open connection keeps its account from coming back until a ping fails."""
@@ -27,12 +39,16 @@ COMMANDS: Mapping[str, str] = {
     "run": "start the bot (the default)",
     "doctor": "check the configuration, database, models and port; print what to paste into NapCat",
     "backup": "write a consistent copy of the database, also while the bot runs",
+    "export": "print what is remembered as JSON, also while the bot runs",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, or 1 with the cause on stderr."""
     parsed = _parser().parse_args(arguments)
+    # Answers go to stdout, and nothing else does.
+    logger.remove()
+    logger.add(sys.stderr, level="WARNING", diagnose=False)
     # NoneBot finds dotenv files and plugins from the working directory.
     os.chdir(ROOT)
     try:
@@ -40,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         match parsed.command:
             case "doctor":
                 return asyncio.run(diagnose(config, SystemClock()))
+            case "export":
+                return asyncio.run(_export(config, parsed.scope))
             case "backup":
                 return asyncio.run(_backup(config, parsed.file))
             case _:
@@ -58,7 +76,26 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=help_text, description=help_text)
         if name == "backup":
             command.add_argument("file", type=_absolute, help="the new file; it must not exist")
+        if name == "export":
+            which = command.add_mutually_exclusive_group(required=True)
+            which.add_argument(
+                "--scope",
+                type=_scope,
+                metavar="SCOPE",
+                help="group:<bot_id>:<group_id> or member:<bot_id>:<user_id>: one JSON object",
+            )
+            which.add_argument("--all", action="store_true", help="every scope, as JSON Lines")
     return parser
+
+
+def _scope(text: str) -> Scope:
+    match text.split(":"):
+        case ["group" | "member" as kind, bot_id, key] if bot_id and key:
+            return Scope(bot_id, kind, key)
+        case _:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is no scope; write group:<bot_id>:<group_id> or member:<bot_id>:<user_id>"
+            )
 
 
 def _absolute(path: str) -> Path:
@@ -68,6 +105,7 @@ def _absolute(path: str) -> Path:
 
 def _run(config: Config) -> int:
     asyncio.run(_prepare(config))
+    configure(config.log_level)
     os.environ.update(config.nonebot_environ())
     nonebot.init(driver="~fastapi", **config.nonebot_options())
     nonebot.get_driver().register_adapter(Adapter)
@@ -92,10 +130,24 @@ def _load_plugins() -> None:
             )
 
 
-async def _backup(config: Config, target: Path) -> int:
+async def _export(config: Config, scope: Scope | None) -> int:
+    async with _existing_database(config) as db:
+        found = [await exported_scope(db, scope)] if scope else await exported_all(db)
+    for one in found:
+        sys.stdout.write(json.dumps(one, ensure_ascii=False) + "\n")
+    return 0
+
+
+@asynccontextmanager
+async def _existing_database(config: Config) -> AsyncIterator[Database]:
     if not await asyncio.to_thread(config.database_path.exists):
-        raise StoreError(f"there is no database at {config.database_path} to back up yet")
+        raise StoreError(f"there is no database at {config.database_path} yet")
     async with open_database(config.database_path, now=SystemClock().now()) as db:
+        yield db
+
+
+async def _backup(config: Config, target: Path) -> int:
+    async with _existing_database(config) as db:
         await db.backup(target)
     sys.stderr.write(f"backup written to {target}\n")
     return 0

@@ -6,6 +6,7 @@ See ``docs/architecture.md``, "House rules".
 import asyncio
 import time
 from datetime import datetime
+from datetime import time as time_of_day
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
@@ -37,6 +38,12 @@ class SystemClock:
 def local_time(at: int, zone: ZoneInfo) -> datetime:
     """Return the local time of ``at`` (UTC milliseconds) in ``zone``."""
     return datetime.fromtimestamp(at / 1000, zone)
+
+
+def day_start(at: int, zone: ZoneInfo) -> int:
+    """Return when the local day of ``at`` began, both in UTC milliseconds."""
+    midnight = datetime.combine(local_time(at, zone).date(), time_of_day(), zone)
+    return round(midnight.timestamp() * 1000)
 
 
 def local_date(at: int, zone: ZoneInfo) -> str:

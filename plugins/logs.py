@@ -1,10 +1,11 @@
 """The log: what happens and why, without a line for each matcher that looks at an event."""
 
+import logging
 import sys
 from typing import TYPE_CHECKING
 
 from loguru import logger
-from nonebot.log import default_format, logger_id
+from nonebot.log import default_format
 
 if TYPE_CHECKING:
     from loguru import Record
@@ -23,8 +24,15 @@ def configure(level: int | str) -> None:
     info = logger.level("INFO").no
 
     def is_wanted(record: "Record") -> bool:
-        is_chatter = record["name"] == "nonebot" and record["module"] in CHATTY_MODULES
-        return lowest < info or record["level"].no > info or not is_chatter
+        if record["name"] != "nonebot":
+            return True
+        # It prints its whole configuration, keys and tokens included.
+        if record["function"] == "init" and record["level"].no < info:
+            return False
+        is_chatter = record["module"] in CHATTY_MODULES and record["level"].no <= info
+        return lowest < info or not is_chatter
 
-    logger.remove(logger_id)
+    # It warns each time a look is skipped because the one before still works, which is as meant.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
+    logger.remove()
     logger.add(sys.stdout, level=lowest, diagnose=False, format=default_format, filter=is_wanted)

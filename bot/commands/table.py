@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from bot.commands.access import approve, block_member, disable, enable, unblock_member
 from bot.commands.call import Call
+from bot.commands.memory import show_memory, show_own_memory, show_tasks, start_reflection
 from bot.commands.settings import change_mode, change_setting
 from bot.commands.status import show_help, show_status
 
@@ -14,6 +15,10 @@ ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
         "状态": show_status,
         "模式": change_mode,
         "设置": change_setting,
+        "我的记忆": show_own_memory,
+        "记忆": show_memory,
+        "反思": start_reflection,
+        "任务": show_tasks,
         "启用": enable,
         "停用": disable,
         "同意": approve,

@@ -3,7 +3,7 @@
 An item that fails is dropped and counted, the rest goes on. See ``docs/memory.md``, "Checks".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.memory.answer import DatedFact, Item, Parsed, Part, Retraction
@@ -96,7 +96,7 @@ def _part_verdicts(part: Part, bench: Bench) -> list[_Verdict]:
     subject = _subject(part, bench.evidence.batch)
     verdicts: list[_Verdict] = [*part.rejections]
     verdicts += [_verdict(item, subject, bench) for item in part.items]
-    return list(_without_contradictions(verdicts, subject.memory))
+    return _without_contradictions(verdicts, subject.memory)
 
 
 def _wrong_sender(part: Part, bench: Bench) -> Reason | None:
@@ -137,19 +137,25 @@ def _is_moved(item: Item, change: Change) -> bool:
     return item.value.date != change.date
 
 
-def _without_contradictions(
-    verdicts: Sequence[_Verdict], memory: StreamMemory
-) -> Iterator[_Verdict]:
+def _without_contradictions(verdicts: Sequence[_Verdict], memory: StreamMemory) -> list[_Verdict]:
     """Refuse to retract what the same part says again: it would be lost."""
-    changes = [verdict.change for verdict in verdicts if isinstance(verdict, _Accepted)]
-    said = {wording_of(change) for change in changes if isinstance(change, Added)}
-    restated = {entry.number for entry in memory.entries if wording_of(entry) in said}
-    for verdict in verdicts:
-        change = verdict.change if isinstance(verdict, _Accepted) else None
-        if isinstance(change, Superseded) and change.entry_number in restated:
-            yield Rejection(verdict.path, "retract-contradicted")
-        else:
-            yield verdict
+    return [
+        Rejection(verdict.path, "retract-contradicted")
+        if isinstance(verdict, _Accepted) and _is_contradicted(verdict.change, verdicts, memory)
+        else verdict
+        for verdict in verdicts
+    ]
+
+
+def _is_contradicted(change: Change, verdicts: Sequence[_Verdict], memory: StreamMemory) -> bool:
+    if not isinstance(change, Superseded):
+        return False
+    [wording] = {wording_of(one) for one in memory.entries if one.number == change.entry_number}
+    return any(
+        wording_of(verdict.change) == wording
+        for verdict in verdicts
+        if isinstance(verdict, _Accepted) and isinstance(verdict.change, Added)
+    )
 
 
 def _judged_summary(text: str, subject: Subject, bench: Bench) -> Change | Reason:
@@ -173,14 +179,12 @@ def _judged_summary(text: str, subject: Subject, bench: Bench) -> Change | Reaso
 
 def _summary_names(text: str, subject: Subject, bench: Bench) -> Reason | None:
     """A group's summary names those who speak in the batch, or whom it named before."""
-    before = {
-        who for naming in bench.names.named_in(subject.memory.summary.text) for who in naming.who
-    }
+    before = frozenset[str]().union(*bench.names.named_in(subject.memory.summary.text))
     known = (bench.evidence.speakers | before) - bench.opted_out
     named = bench.names.named_in(text)
-    if any(naming.who & bench.opted_out for naming in named):
+    if any(who & bench.opted_out for who in named):
         return "opted-out"
-    return "names-member" if any(not naming.who & known for naming in named) else None
+    return "names-member" if any(not who & known for who in named) else None
 
 
 def _judged_retraction(retraction: Retraction, subject: Subject, bench: Bench) -> Change | Reason:

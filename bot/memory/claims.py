@@ -124,14 +124,14 @@ def _names_somebody_absent(claim: Claim, bench: Bench) -> Reason | None:
     """Whoever is named must say something among the refs, unless it is told as a saying."""
     authors = authors_of(claim.messages)
     named = bench.names.named_in(claim.text)
-    if any(naming.who & bench.opted_out for naming in named):
+    if any(who & bench.opted_out for who in named):
         return "opted-out"
     if saying := as_saying(claim.text):
         if saying[0] in authors:
             return None
         if looks_like_id(saying[0]):
             return "wrong-speaker"
-    return "names-member" if any(not naming.who & authors for naming in named) else None
+    return "names-member" if any(not who & authors for who in named) else None
 
 
 _COMMON_RULES: Sequence[_Rule] = (_text_is_missing, _text_is_too_long, _is_sensitive)

@@ -151,11 +151,12 @@ def applied(
     Args:
         memory: the living entries and the summary of a stream.
         changes: of any streams, as the checks let them through.
-        next_number: the first free number of the scope.
+        next_number: the first free number of the scope; one that an entry has is passed over.
         at: UTC milliseconds of the change.
         source_task: the task that the new entries come from.
     """
     entries = {entry.number: entry for entry in memory.entries}
+    next_number = max([next_number, *(number + 1 for number in entries)])
     summary = memory.summary
     for change in settled((c for c in changes if c.stream == memory.stream), [memory]):
         match change:

@@ -12,12 +12,13 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from bot.text import ELLIPSIS, display_name
 
 NAME_MIN_CHARS = 2
 _ID_MIN_DIGITS = 5
+_PLAIN = re.compile("[0-9A-Za-z\u4e00-\u9fff]{2,32}")
+"""Names that are shown as they are; most are, and there may be thousands."""
 _WORD_END = 0x2E80
 """Scripts below it part their words."""
 
@@ -33,14 +34,6 @@ _EVERYDAY = frozenset(
 _SAYING = re.compile(
     r"(?:[^\s()（）：:]{1,32}\s?[(（])?(?P<speaker>[^\s()（）：:]{1,40})[)）]?\s?说\s?[:：]\s?(?P<words>.+)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """Someone named in a text."""
-
-    who: frozenset[str]
-    """User ids of those who bear the name, or the one whose id it is."""
 
 
 class Names:
@@ -61,29 +54,23 @@ class Names:
                 if shown := _telling_name(name):
                     bearers[shown].add(user_id)
         self._bearers = {
-            name: Naming(frozenset(who))
-            for name, who in bearers.items()
-            if len(name) >= NAME_MIN_CHARS
+            name: frozenset(who) for name, who in bearers.items() if len(name) >= NAME_MIN_CHARS
         }
         self._by_beginning: defaultdict[str, list[str]] = defaultdict(list)
         for name in sorted(self._bearers, key=len, reverse=True):
             self._by_beginning[name[:NAME_MIN_CHARS]].append(name)
 
-    def named_in(self, text: str) -> tuple[Naming, ...]:
-        """Return everyone whom ``text`` names, each once."""
+    def named_in(self, text: str) -> tuple[frozenset[str], ...]:
+        """Return for each name and id in ``text`` the user ids of who bears it, equal ones once."""
         return tuple(dict.fromkeys(self._bearers[name] for name in self._found(_folded(text))))
 
     def _found(self, text: str) -> Iterator[str]:
-        at = 0
-        while at < len(text):
-            name = self._name_at(text, at)
-            if name:
+        after = 0
+        for at in range(len(text) - 1):
+            candidates = self._by_beginning.get(text[at : at + NAME_MIN_CHARS])
+            if candidates and at >= after and (name := _standing_at(text, at, candidates)):
+                after = at + len(name)
                 yield name
-            at += len(name) or 1
-
-    def _name_at(self, text: str, at: int) -> str:
-        names = self._by_beginning.get(text[at : at + NAME_MIN_CHARS], ())
-        return next((n for n in names if text.startswith(n, at) and _stands_alone(text, at, n)), "")
 
 
 def as_saying(text: str) -> tuple[str, str] | None:
@@ -112,13 +99,19 @@ def _folded(text: str) -> str:
 
 def _telling_name(raw: str) -> str:
     """Return a name as a prompt shows it and as texts are searched for, or nothing."""
-    name = _folded(display_name(raw, "").removesuffix(ELLIPSIS))
+    is_plain = _PLAIN.fullmatch(raw)
+    name = raw.casefold() if is_plain else _folded(display_name(raw, "").removesuffix(ELLIPSIS))
     is_short_number = name.isdigit() and len(name) < _ID_MIN_DIGITS
     is_punctuation = all(unicodedata.category(character)[0] in "PZ" for character in name)
     return "" if name in _EVERYDAY or is_short_number or is_punctuation else name
 
 
-def _stands_alone(text: str, at: int, name: str) -> bool:
+def _standing_at(text: str, at: int, candidates: Iterable[str]) -> str:
+    """Return the first of ``candidates`` that stands at ``at``, or nothing."""
+    return next((n for n in candidates if text.startswith(n, at) and _is_whole(text, at, n)), "")
+
+
+def _is_whole(text: str, at: int, name: str) -> bool:
     end = at + len(name)
     return not (
         (at > 0 and _is_of_word(text[at - 1]) and _is_of_word(name[0]))

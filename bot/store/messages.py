@@ -24,7 +24,8 @@ def chat_key(chat: Chat) -> dict[str, str]:
     return {"bot_id": chat.bot_id, "kind": chat.kind, "peer_id": chat.id}
 
 
-def _message(row: aiosqlite.Row, chat: Chat) -> StoredMessage:
+def stored_message(row: aiosqlite.Row, chat: Chat) -> StoredMessage:
+    """Return the message of one row of ``messages``, joined with its sender's ``user_id``."""
     sender = Sender(
         row["user_id"],
         nickname=row["sender_name"],
@@ -54,21 +55,21 @@ async def recent_messages(db: Database, chat: Chat, limit: int) -> list[StoredMe
     """Return the newest ``limit`` messages of ``chat``, recalled ones left out, oldest first."""
     async with db.reader() as connection:
         rows = [row async for row in _sql.recent(connection, **chat_key(chat), limit=limit)]
-    return [_message(row, chat) for row in reversed(rows)]
+    return [stored_message(row, chat) for row in reversed(rows)]
 
 
 async def newest_with_id(db: Database, chat: Chat, platform_id: str) -> StoredMessage | None:
     """Return the newest message of ``chat`` with a platform id, a tombstone included."""
     async with db.reader() as connection:
         row = await _sql.newest_with_id(connection, **chat_key(chat), platform_id=platform_id)
-    return _message(row, chat) if row else None
+    return stored_message(row, chat) if row else None
 
 
 async def unanswered_messages(db: Database, bot_id: str, since: int) -> list[StoredMessage]:
     """Return people's messages since ``since`` (UTC ms) for which no turn began to send."""
     async with db.reader() as connection:
         rows = [row async for row in _sql.unanswered(connection, bot_id=bot_id, since=since)]
-    return [_message(r, Chat(r["bot_id"], r["chat_kind"], r["peer_id"])) for r in rows]
+    return [stored_message(r, Chat(r["bot_id"], r["chat_kind"], r["peer_id"])) for r in rows]
 
 
 async def messages_by_rows(db: Database, row_ids: Iterable[int]) -> list[StoredMessage]:
@@ -76,7 +77,7 @@ async def messages_by_rows(db: Database, row_ids: Iterable[int]) -> list[StoredM
     ids = json.dumps(list(row_ids))
     async with db.reader() as connection:
         rows = [row async for row in _sql.by_rows(connection, ids=ids)]
-    return [_message(r, Chat(r["bot_id"], r["chat_kind"], r["peer_id"])) for r in rows]
+    return [stored_message(r, Chat(r["bot_id"], r["chat_kind"], r["peer_id"])) for r in rows]
 
 
 async def private_peer_of_own(

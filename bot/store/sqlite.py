@@ -20,6 +20,12 @@ Call = tuple[Any, Any]
 
 BUSY_TIMEOUT_MS = 5_000
 CACHE_KIB = 16 * 1024
+HEAP_KIB = 12 * 1024
+"""What the caches of all connections of a process hold together before they reuse their pages.
+
+Without it, memory grows by a cache for each connection until the database has filled them all.
+"""
+
 WAL_AUTOCHECKPOINT_PAGES = 4_000
 FILE_MODE = 0o600
 
@@ -76,6 +82,7 @@ def pragmas(synchronous: Synchronous) -> dict[str, str | int]:
         "busy_timeout": BUSY_TIMEOUT_MS,
         "temp_store": "MEMORY",
         "cache_size": -CACHE_KIB,
+        "soft_heap_limit": HEAP_KIB * 1024,
         "wal_autocheckpoint": WAL_AUTOCHECKPOINT_PAGES,
         "secure_delete": "ON",
     }

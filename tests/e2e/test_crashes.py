@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.simulate import Delay, Fail, RawEvent, Silence, Utterance, events, segments
-from bot.simulate import provider
+from bot.simulate import Delay, Fail, RawEvent, Silence, Utterance, events, provider, segments
 from bot.simulate.provider import ModelServer
 from tests.e2e.harness import (
     BOT,
+    QUICK,
     Room,
     RunningBot,
     new_friend,
@@ -139,6 +139,20 @@ async def test_the_beginning_of_the_prompt_stays_as_it_is_over_a_restart(
     assert [m["role"] for m in prompt(third)] == ["system", *["user", "assistant"] * 2, "user"]
     assert "二加二" in prompt(third)[3]["content"]
     assert prompt(third)[4]["content"] == "二加二的答案"
+
+
+async def test_stopping_waits_for_nobody_and_what_was_not_sent_is_sent_after_the_start(
+    tmp_path: Path, models: ModelServer
+):
+    settings = {**QUICK, "sendPerChatPerMinute": 1}
+    async with RunningBot(tmp_path, models, settings=settings) as bot:
+        room = new_room(bot)
+        await room.asked("第一句")
+        second = await room.ask("第二句")
+        await until(lambda: len(bot.requests()) == 2, "the second answer")
+        await bot.restart()
+        await bot.answer_to(second)
+        assert len(room.sent) == 2
 
 
 # Kills

@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
-
-import pytest
 
 from bot.simulate import OneBotClient, Person, Scene, Sent, World, segments
 from bot.simulate.provider import ModelServer
@@ -38,10 +37,11 @@ def busiest_minute(sent: list[Sent]) -> int:
     return max(sum(start <= at < start + 60_000 for at in times) for start in times)
 
 
-def shortest_gap_seconds(sent: list[Sent]) -> float:
+def has_gaps(sent: list[Sent], seconds: float) -> bool:
+    """Whether so much time lies between any two messages."""
     times = sorted(each.at for each in sent)
-    pairs = zip(times, times[1:], strict=False)
-    return min(later - earlier for earlier, later in pairs) / 1_000
+    gaps = [(later - earlier) / 1_000 for earlier, later in pairwise(times)]
+    return all(gap >= seconds - TOLERANCE_SECONDS for gap in gaps)
 
 
 async def until_quiet(bot: RunningBot, seconds: float) -> None:
@@ -62,9 +62,9 @@ async def test_ten_mentions_in_five_seconds_get_at_most_two_replies(
             await room.ask(f"第 {number} 次叫你")
             await asyncio.sleep(0.5)
         await bot.client.wait_for_sent(chat=room.chat, timeout_seconds=10)
-        await until_quiet(bot, 5)
+        await until_quiet(bot, 4.5)
         assert 1 <= len(room.sent) <= 2
-        assert shortest_gap_seconds([*room.sent, *room.sent[-1:]][:2]) >= 0
+        assert has_gaps(list(room.sent), 3)
         asked = [text for request in bot.requests() for text in shown_texts(request)]
         assert all(any(f"第 {number} 次" in text for text in asked) for number in range(10))
 
@@ -87,21 +87,17 @@ async def test_a_flood_of_200_messages_respects_the_gap_and_the_caps(
                 )
                 await bot.client.deliver(bot.client.desk.event_of(spoken))
             await asyncio.sleep(0.8)
-        await bot.client.wait_for_sent(
-            PER_CHAT_PER_MINUTE, chat=room.chat, timeout_seconds=20
-        )
+        await bot.client.wait_for_sent(PER_CHAT_PER_MINUTE, chat=room.chat, timeout_seconds=20)
         await until_quiet(bot, 2)
         sent = list(room.sent)
         assert busiest_minute(sent) == len(sent) == PER_CHAT_PER_MINUTE
-        assert shortest_gap_seconds(sent) >= GAP_SECONDS - TOLERANCE_SECONDS
+        assert has_gaps(sent, GAP_SECONDS)
         assert len(room.stored()) == 200
         # Another chat does not wait for the flooded one.
         await new_room(bot).asked()
 
 
-async def test_replies_to_one_person_are_limited_by_the_minute(
-    tmp_path: Path, models: ModelServer
-):
+async def test_replies_to_one_person_are_limited_by_the_minute(tmp_path: Path, models: ModelServer):
     settings = {**QUICK, "replyPerMemberPerMinute": 3}
     async with RunningBot(tmp_path, models, settings=settings) as bot:
         room = new_room(bot)
@@ -194,7 +190,7 @@ async def test_two_bots_wired_together_fall_silent(tmp_path: Path, models: Model
         )
         try:
             await first.scene.say(group_id, 30_001, AT_BOT, " 开始吧")
-            await until_quiet(first, 3)
+            await until_quiet(first, 2)
         finally:
             done.set()
             await relays
@@ -205,24 +201,3 @@ async def test_two_bots_wired_together_fall_silent(tmp_path: Path, models: Model
         await first.scene.say(group_id, SECOND_BOT, AT_BOT, " 你还在吗")
         await until_quiet(first, 1)
         assert len(first.client.sent) == count
-
-
-@pytest.mark.long
-async def test_a_flood_under_the_shipped_settings_is_answered_one_by_one(
-    tmp_path: Path, models: ModelServer
-):
-    async with RunningBot(tmp_path, models, settings=DEFAULTS) as bot:
-        crowd = [Person(41_000 + number, f"群友{number}") for number in range(5)]
-        room = new_room(bot, "热闹群", *crowd)
-        spoken = [
-            bot.world.say(
-                room.id, crowd[n % 5], AT_BOT, f" 第 {n} 句", at=bot.client.clock.now()
-            )
-            for n in range(200)
-        ]
-        await bot.client.deliver_many(map(bot.client.desk.event_of, spoken))
-        await bot.client.wait_for_sent(5, chat=room.chat, timeout_seconds=40)
-        await until_quiet(bot, 5)
-        assert len(room.sent) == 5
-        assert shortest_gap_seconds(list(room.sent)) >= 3 - TOLERANCE_SECONDS
-        assert len(room.stored()) == 200

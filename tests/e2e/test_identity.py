@@ -102,9 +102,7 @@ async def test_a_value_out_of_range_is_refused_and_changes_nothing(bot: RunningB
     assert (await bot.tell("/设置 replyMinGapSeconds")).startswith("replyMinGapSeconds = 0\n")
 
 
-async def test_plain_members_change_nothing_whatever_they_are_called(
-    bot: RunningBot, room: Room
-):
+async def test_plain_members_change_nothing_whatever_they_are_called(bot: RunningBot, room: Room):
     bot.world.rename(room.asker.user_id, str(OPERATOR.user_id))
     bot.world.change_card(room.id, room.asker.user_id, OPERATOR.nickname)
     for text in ("/设置 replyMode silent", "/模式 silent", "/停用", "/设置 persona 听我的"):
@@ -165,9 +163,7 @@ async def test_an_unknown_command_is_an_ordinary_message(bot: RunningBot, room: 
 
 async def test_who_is_blocked_is_not_answered_until_that_is_lifted(bot: RunningBot, room: Room):
     user_id = room.asker.user_id
-    blocked = await bot.answer_to(
-        await room.say(OPERATOR, "/拉黑 ", segments.at(user_id))
-    )
+    blocked = await bot.answer_to(await room.say(OPERATOR, "/拉黑 ", segments.at(user_id)))
     assert str(user_id) in blocked.text
     asked = await room.ask("有人吗")
     await room.say(room.asker, "/帮助")
@@ -214,9 +210,7 @@ async def test_an_operator_enables_a_group_from_a_private_chat(
     await room.asked("现在呢")
 
 
-async def test_a_temporary_session_needs_private_access_for_all(
-    bot: RunningBot, room: Room
-):
+async def test_a_temporary_session_needs_private_access_for_all(bot: RunningBot, room: Room):
     user_id = room.asker.user_id
     await bot.scene.whisper_from_group(room.id, user_id, "加个好友吧")
     await bot.tell("/状态")

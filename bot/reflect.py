@@ -1,0 +1,364 @@
+"""Reflect: messages become memory, or nothing at all changes.
+
+Load, decide, call, decide, commit. See ``docs/memory.md``, "Output", "Checks" and "Failure".
+"""
+
+import json
+from dataclasses import dataclass, field
+
+import aiosqlite
+from loguru import logger
+
+from bot.alert import alert
+from bot.app import App
+from bot.batch import Reading, read_batch
+from bot.errors import ContextTooLong, ModelError, ModelRefused, QunyiError
+from bot.llm.protocol import ModelRequest, PromptMessage, Purpose, RouteName
+from bot.memory.answer import AnswerUnusable, answer_schema, parse_answer
+from bot.memory.backoff import retry_minutes
+from bot.memory.checks import check
+from bot.memory.delta import merged, recheck
+from bot.memory.repair import repair_request
+from bot.memory.transcript import prompt_data
+from bot.memory.verdict import (
+    Added,
+    Change,
+    Checked,
+    Counts,
+    Proven,
+    Summarised,
+    Superseded,
+)
+from bot.model import Stream, TaskName
+from bot.store.memory import StreamWriter, gone_among, write_stream
+from bot.store.tasks import (
+    QUARANTINES,
+    Claim,
+    finish_task,
+    last_route,
+    move_cursor,
+    narrow,
+    put_off,
+    quarantine_message,
+)
+
+UNUSABLE_BEFORE_HALVING = 5
+"""From this many unusable answers on, batches are halved."""
+
+PURPOSES: dict[TaskName, Purpose] = {
+    "group": "reflect.group",
+    "member-batch": "reflect.member-batch",
+    "private-owner": "reflect.private-owner",
+}
+
+PROMPTS: dict[TaskName, str] = {
+    "group": "reflect_group",
+    "member-batch": "reflect_member_batch",
+    "private-owner": "reflect_private_owner",
+}
+
+TASK_WORDS: dict[TaskName, str] = {
+    "group": "群记忆",
+    "member-batch": "成员记忆",
+    "private-owner": "私聊记忆",
+}
+
+
+NOTHING = Checked((), (), Counts())
+"""What a batch without people says."""
+
+
+class LostTask(QunyiError):
+    """The lease or the cursor is somebody else's by now; nothing may be committed."""
+
+
+@dataclass(slots=True)
+class Spending:
+    """What one run asked of the model."""
+
+    calls: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One task being worked on, with what it reads."""
+
+    claim: Claim
+    owner: str
+    reading: Reading
+    spending: Spending = field(default_factory=Spending)
+
+
+async def reflect(app: App, claim: Claim, owner: str) -> None:
+    """Reflect one batch. What fails changes nothing but when and how it is tried again."""
+    run = Run(claim, owner, await read_batch(app, claim))
+    try:
+        checked = await _think(app, run) if run.reading.has_people else NOTHING
+        await _commit(app, run, checked)
+    except LostTask as lost:
+        logger.warning("{} of {} was somebody else's: {}", claim.task, claim.chat, lost)
+    except (ModelRefused, ContextTooLong) as error:
+        await _halve(app, run, error)
+    except AnswerUnusable as error:
+        await _note_unusable(app, run, error)
+    except ModelError as error:
+        await _retry_later(app, run, f"{type(error).__name__}: {error}")
+
+
+# Call and decide.
+
+
+async def _think(app: App, run: Run) -> Checked:
+    prompt = (PromptMessage("user", _prompt(app, run)),)
+    text = await _asked(app, run, prompt)
+    first = _checked(app, run, text)
+    if not first.needs_repair:
+        return first
+    repair = (
+        *prompt,
+        PromptMessage("assistant", text),
+        PromptMessage("user", repair_request(first)),
+    )
+    try:
+        second = _checked(app, run, await _asked(app, run, repair))
+        return merged(first, second, run.reading.batch.memories)
+    except (ModelError, AnswerUnusable) as error:
+        logger.info("the repair call gave nothing: {}", type(error).__name__)
+        return first
+
+
+def _checked(app: App, run: Run, text: str) -> Checked:
+    parsed = parse_answer(text, run.claim.task)
+    return check(parsed, run.reading.batch, authors=run.reading.authors)
+
+
+async def _asked(app: App, run: Run, messages: tuple[PromptMessage, ...]) -> str:
+    """Return an answer that is complete; one that is cut off is asked for once more, with twice
+    the limit."""
+    limit = app.settings.of(run.claim.chat).memory_reflection_max_tokens
+    route = await last_route(app.db, run.claim)
+    for max_tokens in (limit, 2 * limit):
+        run.spending.calls += 1
+        given = await app.model.complete(
+            ModelRequest(
+                PURPOSES[run.claim.task],
+                messages,
+                run.claim.chat,
+                max_tokens=max_tokens,
+                json_schema=answer_schema(run.claim.task),
+                last_route=RouteName(*route) if route else None,
+            )
+        )
+        run.spending.tokens += given.prompt_tokens + given.completion_tokens
+        if given.finish_reason != "length":
+            return given.text
+    raise AnswerUnusable("the answer was cut off, with twice the limit too")
+
+
+def _prompt(app: App, run: Run) -> str:
+    batch = run.reading.batch
+    settings = app.settings.of(batch.chat)
+    return app.prompts.render(
+        PROMPTS[batch.task],
+        **prompt_data(
+            batch,
+            chat_name=run.reading.chat_name,
+            zone=app.config.timezone,
+            message_chars=settings.memory_message_chars,
+        ),
+        schema=json.dumps(answer_schema(batch.task), ensure_ascii=False),
+    )
+
+
+# Commit.
+
+
+async def _commit(app: App, run: Run, checked: Checked) -> None:
+    """Write everything, or nothing, in one transaction."""
+    batch, now = run.reading.batch, app.clock.now()
+    async with app.db.transaction() as tx:
+        gone = await gone_among(tx, (message.row_id for message in batch.messages))
+        if not await move_cursor(tx, run.claim, expected=batch.after_id, last_id=batch.last_id):
+            raise LostTask("the cursor stands elsewhere")
+        count = 0
+        for stream, own in _by_stream(checked.changes).items():
+            count += await _write(tx, run, stream, own, gone, now)
+        await _finish(tx, run, "done", now, counts=_counts(checked, count))
+
+
+def _by_stream(changes: tuple[Change, ...]) -> dict[Stream, list[Change]]:
+    streams: dict[Stream, list[Change]] = {}
+    for change in changes:
+        streams.setdefault(change.stream, []).append(change)
+    return streams
+
+
+def _counts(checked: Checked, changes: int) -> dict[str, int]:
+    counts = checked.counts
+    return {
+        "changes": changes,
+        "items": counts.leaves,
+        "refused": counts.refused,
+        "dates_moved": counts.dates_moved,
+        **{f"refused.{reason}": count for reason, count in sorted(checked.reasons.items())},
+    }
+
+
+async def _write(
+    tx: aiosqlite.Connection,
+    run: Run,
+    stream: Stream,
+    changes: list[Change],
+    gone: frozenset[int],
+    now: int,
+) -> int:
+    """Write what still holds of one stream's changes, with its revision; return how many."""
+    writer = await write_stream(tx, stream, now)
+    holding = recheck(changes, gone, [writer.before])
+    for change in holding:
+        await _write_change(writer, run.claim.task, change)
+    if holding:
+        await writer.record(by=run.claim.task, why=run.claim.reason, task_id=run.claim.id)
+    return len(holding)
+
+
+async def _write_change(writer: StreamWriter, task: TaskName, change: Change) -> None:
+    match change:
+        case Added():
+            await writer.add(
+                change.document,
+                change.text,
+                change.proofs,
+                type=change.type,
+                date=change.date,
+                tier=change.tier,
+                source_task=task,
+            )
+        case Proven():
+            await writer.prove(change.entry_number, change.proof)
+        case Summarised():
+            await writer.summarise(change.text, change.message_ids)
+        case Superseded():
+            await writer.end(change.entry_number, "superseded", change.why)
+
+
+async def _finish(
+    tx: aiosqlite.Connection,
+    run: Run,
+    state: str,
+    now: int,
+    *,
+    counts: dict[str, int],
+    error: str = "",
+) -> None:
+    batch = run.reading.batch
+    is_ours = await finish_task(
+        tx,
+        run.claim,
+        run.owner,
+        "stopped" if state == "stopped" else "done",
+        at=now,
+        after_id=batch.after_id,
+        last_id=batch.last_id,
+        messages=len(batch.messages),
+        calls=run.spending.calls,
+        tokens=run.spending.tokens,
+        counts=counts,
+        error=error,
+    )
+    if not is_ours:
+        raise LostTask("the lease ran out")
+
+
+# Failure.
+
+
+async def _retry_later(app: App, run: Run, error: str) -> None:
+    """Try again after 1, 2, 4 … 60 minutes, whatever arrives meanwhile."""
+    attempts = run.claim.attempts + 1
+    minutes = retry_minutes(attempts)
+    async with app.db.transaction() as tx:
+        await _put_off(tx, app, run, attempts, app.clock.now() + minutes * 60_000, error)
+    logger.warning(
+        "{} of {} failed and is tried again in {} min: {}",
+        run.claim.task,
+        run.claim.chat,
+        minutes,
+        error,
+    )
+
+
+async def _put_off(
+    tx: aiosqlite.Connection, app: App, run: Run, attempts: int, next_run_at: int, error: str
+) -> None:
+    await put_off(
+        tx,
+        run.claim,
+        run.owner,
+        attempts=attempts,
+        next_run_at=next_run_at,
+        error=error,
+        calls=run.spending.calls,
+        tokens=run.spending.tokens,
+    )
+
+
+async def _note_unusable(app: App, run: Run, error: AnswerUnusable) -> None:
+    """Count an answer that cannot be used; from the fifth on, make batches smaller."""
+    standing, batch = run.reading.cursor, run.reading.batch
+    unusable = standing.unusable + 1
+    is_halved = unusable >= UNUSABLE_BEFORE_HALVING
+    if is_halved and len(batch.messages) <= 1:
+        await _quarantine(app, run, str(error))
+        return
+    async with app.db.transaction() as tx:
+        await narrow(
+            tx,
+            run.claim,
+            batch_limit=len(batch.messages) // 2 if is_halved else standing.batch_limit,
+            narrow_until=batch.last_id if is_halved else 0,
+            unusable=unusable,
+        )
+    await _retry_later(app, run, str(error))
+
+
+async def _halve(app: App, run: Run, error: ModelRefused | ContextTooLong) -> None:
+    """Look for the message that is refused: half of the batch at once, one message at last."""
+    batch = run.reading.batch
+    if len(batch.messages) <= 1:
+        await _quarantine(app, run, f"{type(error).__name__}: {error}")
+        return
+    async with app.db.transaction() as tx:
+        await narrow(
+            tx,
+            run.claim,
+            batch_limit=len(batch.messages) // 2,
+            narrow_until=batch.last_id,
+            unusable=run.reading.cursor.unusable,
+        )
+        await _put_off(
+            tx, app, run, run.claim.attempts, app.clock.now(), f"{type(error).__name__}: halved"
+        )
+
+
+async def _quarantine(app: App, run: Run, reason: str) -> None:
+    """Pass one message, keep it marked, and name it to the operators."""
+    batch, now = run.reading.batch, app.clock.now()
+    count = run.reading.cursor.quarantined + 1
+    state = "stopped" if count >= QUARANTINES else "done"
+    message = batch.messages[0]
+    async with app.db.transaction() as tx:
+        await quarantine_message(tx, run.claim, message.row_id, reason, now)
+        if not await move_cursor(
+            tx, run.claim, expected=batch.after_id, last_id=batch.last_id, quarantined=count
+        ):
+            raise LostTask("the cursor stands elsewhere")
+        await _finish(tx, run, state, now, counts={"quarantined": 1}, error=reason)
+    stopped = "；连续三条，此任务已停，处理后发送 /反思 继续" if state == "stopped" else ""
+    await alert(
+        app,
+        f"{run.claim.chat} 的{TASK_WORDS[run.claim.task]}跳过了一条消息"
+        f"（行 {message.row_id}，发送者 {message.sender_id}）：模型不接受它{stopped}。",
+        bot_id=run.claim.chat.bot_id,
+    )

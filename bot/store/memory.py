@@ -1,0 +1,301 @@
+"""Memory: streams, their entries with proofs, summaries and the record of changes.
+
+See ``docs/memory.md``, "Evidence" and "Forgetting".
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import aiosqlite
+
+from bot.model import Chat, Document, Entry, Scope, Stream, StreamMemory, Summary, Tier
+from bot.store.database import Database
+from bot.store.messages import chat_key
+from bot.store.queries import load
+
+Ending = Literal["superseded", "compressed", "forgotten", "expired"]
+
+_sql = load("memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A message that proves something."""
+
+    message_id: int
+    platform_id: str
+    sender_id: str
+    sent_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A stream's memory and who said what it rests on."""
+
+    memory: StreamMemory
+    evidence: Mapping[int, Evidence]
+    """By message row."""
+
+
+def stream_key(stream: Stream) -> dict[str, str]:
+    """Return the parameters that name a stream in every query."""
+    scope = stream.scope
+    return {**chat_key(stream.origin), "scope_kind": scope.kind, "key": scope.id}
+
+
+async def remembered(connection: aiosqlite.Connection, stream: Stream) -> Remembered:
+    """Return what a stream holds; nothing if it does not exist yet."""
+    row = await _sql.stream(connection, **stream_key(stream))
+    if row is None:
+        return Remembered(StreamMemory(stream), {})
+    proofs, evidence = await _proofs(connection, row["id"])
+    rows = [r async for r in _sql.living(connection, stream_id=row["id"])]
+    sources = [
+        r["message_id"] async for r in _sql.summary_messages(connection, stream_id=row["id"])
+    ]
+    entries = tuple(_entry(stream, r, proofs.get(r["number"], {})) for r in rows)
+    summary = Summary(row["summary"], tuple(sources))
+    return Remembered(StreamMemory(stream, entries, summary), evidence)
+
+
+async def read_stream(db: Database, stream: Stream) -> Remembered:
+    """Return what a stream holds, read apart from any transaction."""
+    async with db.reader() as connection:
+        return await remembered(connection, stream)
+
+
+async def streams_of(db: Database, scope: Scope) -> list[Stream]:
+    """Return the streams of a scope, in the order in which they began."""
+    async with db.reader() as connection:
+        rows = [
+            row
+            async for row in _sql.streams_of(
+                connection, bot_id=scope.bot_id, scope_kind=scope.kind, key=scope.id
+            )
+        ]
+    return [Stream(scope, Chat(row["bot_id"], row["kind"], row["peer_id"])) for row in rows]
+
+
+async def all_scopes(db: Database) -> list[Scope]:
+    """Return every scope that has memory or had some."""
+    async with db.reader() as connection:
+        return [Scope(r["bot_id"], r["kind"], r["key"]) async for r in _sql.scopes(connection)]
+
+
+async def _proofs(
+    connection: aiosqlite.Connection, stream_id: int
+) -> tuple[dict[int, dict[int, list[int]]], dict[int, Evidence]]:
+    proofs: dict[int, dict[int, list[int]]] = {}
+    evidence: dict[int, Evidence] = {}
+    async for row in _sql.proofs_of(connection, stream_id=stream_id):
+        message_id = row["message_id"]
+        proofs.setdefault(row["number"], {}).setdefault(row["proof_id"], []).append(message_id)
+        evidence[message_id] = Evidence(
+            message_id, row["platform_id"], row["user_id"], row["sent_at"]
+        )
+    return proofs, evidence
+
+
+def _entry(stream: Stream, row: aiosqlite.Row, proofs: Mapping[int, list[int]]) -> Entry:
+    return Entry(
+        number=row["number"],
+        stream=stream,
+        document=row["document"],
+        text=row["text"],
+        proofs=tuple(tuple(messages) for messages in proofs.values()),
+        type=row["type"],
+        date=row["date"],
+        tier=row["tier"],
+        pinned=bool(row["pinned"]),
+        source_task=row["source_task"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
+
+
+class StreamWriter:
+    """Changes of one stream within one transaction, kept as one revision at the end.
+
+    Args:
+        tx: the write transaction.
+        stream_id: the stream's row.
+        scope_id: its scope's row.
+        before: what the stream held when the changes began.
+        at: UTC milliseconds.
+    """
+
+    def __init__(
+        self,
+        tx: aiosqlite.Connection,
+        stream_id: int,
+        scope_id: int,
+        before: StreamMemory,
+        at: int,
+    ) -> None:
+        self._tx = tx
+        self._stream_id = stream_id
+        self._scope_id = scope_id
+        self.before = before
+        self._at = at
+
+    async def add(
+        self,
+        document: Document,
+        text: str,
+        proofs: Iterable[Iterable[int]],
+        *,
+        type: str | None = None,
+        date: str | None = None,
+        tier: Tier = "episodic",
+        source_task: str,
+    ) -> int:
+        """Add an entry with its proofs and return its number."""
+        number = await _sql.take_number(self._tx, scope_id=self._scope_id)
+        entry_id = await _sql.add_entry(
+            self._tx,
+            stream_id=self._stream_id,
+            number=number,
+            document=document,
+            type=type,
+            date=date,
+            text=text,
+            tier=tier,
+            source_task=source_task,
+            at=self._at,
+        )
+        for proof in proofs:
+            await self._prove(entry_id, proof)
+        return number
+
+    async def prove(self, number: int, proof: Iterable[int]) -> bool:
+        """Give a living entry one more proof; false if it lives no more."""
+        entry_id = await _sql.entry_id(self._tx, stream_id=self._stream_id, number=number)
+        if entry_id is None:
+            return False
+        await _sql.touch_entry(self._tx, id=entry_id, at=self._at)
+        await self._prove(entry_id, proof)
+        return True
+
+    async def _prove(self, entry_id: int, proof: Iterable[int]) -> None:
+        proof_id = await _sql.add_proof(self._tx, entry_id=entry_id, at=self._at)
+        rows = [{"proof_id": proof_id, "message_id": message_id} for message_id in proof]
+        await _sql.add_proof_messages(self._tx, rows)
+
+    async def end(self, number: int, by: Ending, why: str) -> bool:
+        """End a living entry; false if it had ended."""
+        count = await _sql.end_entry(
+            self._tx, stream_id=self._stream_id, number=number, by=by, why=why, at=self._at
+        )
+        return count > 0
+
+    async def summarise(self, text: str, message_ids: Iterable[int]) -> None:
+        """Replace the summary; it was written from the one before, so it rests on both."""
+        await _sql.set_summary(self._tx, id=self._stream_id, summary=text, at=self._at)
+        await _sql.clear_summary_messages(self._tx, stream_id=self._stream_id)
+        sources = {*self.before.summary.message_ids, *message_ids}
+        rows = [{"stream_id": self._stream_id, "message_id": m} for m in sorted(sources)]
+        await _sql.add_summary_messages(self._tx, rows)
+
+    async def record(self, *, by: str, why: str, task_id: int | None) -> None:
+        """Keep the revision: what stood before, and what stands now."""
+        after = (await remembered(self._tx, self.before.stream)).memory
+        await _sql.bump_stream(self._tx, id=self._stream_id, at=self._at)
+        await _sql.add_revision(
+            self._tx,
+            stream_id=self._stream_id,
+            task_id=task_id,
+            at=self._at,
+            by=by,
+            why=why,
+            before=_as_json(self.before, after),
+            after=_as_json(after, self.before),
+        )
+
+
+def _as_json(memory: StreamMemory, other: StreamMemory) -> str:
+    """Return the entries of ``memory`` that ``other`` has not, and its summary if it differs."""
+    kept = set(other.entries)
+    entries = [_entry_json(entry) for entry in memory.entries if entry not in kept]
+    changed: dict[str, Any] = {"entries": entries}
+    if memory.summary != other.summary:
+        summary = memory.summary
+        changed["summary"] = {"text": summary.text, "messages": summary.message_ids}
+    return json.dumps(changed, ensure_ascii=False)
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "document": entry.document,
+        "type": entry.type,
+        "date": entry.date,
+        "text": entry.text,
+        "tier": entry.tier,
+        "pinned": entry.pinned,
+        "proofs": entry.proofs,
+        "sourceTask": entry.source_task,
+        "createdAt": entry.created_at,
+        "updatedAt": entry.updated_at,
+    }
+
+
+async def write_stream(tx: aiosqlite.Connection, stream: Stream, at: int) -> StreamWriter:
+    """Begin to change a stream, which is made if it does not exist."""
+    key = stream_key(stream)
+    scope = stream.scope
+    await _sql.ensure_scope(tx, bot_id=scope.bot_id, scope_kind=scope.kind, key=scope.id)
+    await _sql.ensure_stream(tx, **key, at=at)
+    row = await _sql.stream(tx, **key)
+    before = (await remembered(tx, stream)).memory
+    return StreamWriter(tx, row["id"], row["scope_id"], before, at)
+
+
+async def forget_message(tx: aiosqlite.Connection, message_id: int, at: int) -> int:
+    """Let fall what rests on a message and return how many streams that changed.
+
+    A proof falls with any of its messages, an entry with its last proof; a summary made from the
+    message is cleared, for the next reflection to make anew. The record of changes of those
+    streams loses its texts.
+    """
+    streams = [r["stream_id"] async for r in _sql.leaning_streams(tx, message_id=message_id)]
+    for stream_id in streams:
+        if await _sql.rests_on(tx, stream_id=stream_id, message_id=message_id):
+            await _sql.set_summary(tx, id=stream_id, summary="", at=at)
+            await _sql.clear_summary_messages(tx, stream_id=stream_id)
+    await _sql.drop_proofs(tx, message_id=message_id)
+    for stream_id in streams:
+        await _sql.drop_unproven(tx, stream_id=stream_id, at=at)
+        await _sql.blank_revisions(tx, stream_id=stream_id, message_id=message_id)
+        await _sql.bump_stream(tx, id=stream_id, at=at)
+    return len(streams)
+
+
+async def names_of_chat(db: Database, chat_id: int) -> dict[str, frozenset[str]]:
+    """Return every name that each member of a chat has or had, by user id."""
+    names: dict[str, set[str]] = {}
+    async with db.reader() as connection:
+        async for row in _sql.names_of_chat(connection, chat_id=chat_id):
+            names.setdefault(row["user_id"], set()).add(row["name"])
+    return {user_id: frozenset(known) for user_id, known in names.items()}
+
+
+async def admins_of_chat(db: Database, chat_id: int) -> frozenset[str]:
+    """Return the user ids of a group's owner and admins."""
+    async with db.reader() as connection:
+        rows = [row async for row in _sql.admins_of_chat(connection, chat_id=chat_id)]
+    return frozenset(row["user_id"] for row in rows)
+
+
+async def gone_among(tx: aiosqlite.Connection, message_ids: Iterable[int]) -> frozenset[int]:
+    """Return which of some messages were recalled meanwhile."""
+    ids = json.dumps(sorted(set(message_ids)))
+    return frozenset([row["id"] async for row in _sql.gone_among(tx, message_ids=ids)])
+
+
+async def cursors_of(db: Database, chat: Chat) -> dict[str, int]:
+    """Return how far each task has read in a chat, by task."""
+    async with db.reader() as connection:
+        rows = [row async for row in _sql.cursors_of(connection, **chat_key(chat))]
+    return {row["task"]: row["last_id"] for row in rows}

@@ -1,0 +1,164 @@
+-- name: ensure_scope!
+-- Whose memory.
+INSERT INTO scopes (bot_id, kind, key) VALUES (:bot_id, :scope_kind, :key)
+ON CONFLICT (bot_id, kind, key) DO NOTHING;
+
+-- name: ensure_stream!
+-- The part of a scope's memory that comes from one chat.
+INSERT INTO streams (scope_id, chat_id, changed_at)
+SELECT s.id, c.id, :at FROM scopes AS s, chats AS c
+WHERE s.bot_id = :bot_id AND s.kind = :scope_kind AND s.key = :key
+  AND c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
+ON CONFLICT (scope_id, chat_id) DO NOTHING;
+
+-- name: stream^
+-- One stream.
+SELECT t.id, t.scope_id, t.summary, t.version FROM streams AS t
+JOIN scopes AS s ON s.id = t.scope_id
+JOIN chats AS c ON c.id = t.chat_id
+WHERE s.bot_id = :bot_id AND s.kind = :scope_kind AND s.key = :key
+  AND c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id;
+
+-- name: streams_of
+-- All streams of a scope.
+SELECT t.id, t.summary, c.bot_id, c.kind, c.peer_id FROM streams AS t
+JOIN scopes AS s ON s.id = t.scope_id
+JOIN chats AS c ON c.id = t.chat_id
+WHERE s.bot_id = :bot_id AND s.kind = :scope_kind AND s.key = :key
+ORDER BY t.id;
+
+-- name: scopes
+-- Every scope that has a stream.
+SELECT bot_id, kind, key FROM scopes ORDER BY id;
+
+-- name: living
+-- The living entries of a stream, oldest first.
+SELECT * FROM entries WHERE stream_id = :stream_id AND ended_at IS NULL ORDER BY number;
+
+-- name: proofs_of
+-- The proofs of a stream's living entries, with who said each message.
+SELECT e.number, p.id AS proof_id, pm.message_id, m.user_id, msg.sent_at, msg.platform_id
+FROM entries AS e
+JOIN proofs AS p ON p.entry_id = e.id
+JOIN proof_messages AS pm ON pm.proof_id = p.id
+JOIN messages AS msg ON msg.id = pm.message_id
+JOIN members AS m ON m.id = msg.member_id
+WHERE e.stream_id = :stream_id AND e.ended_at IS NULL
+ORDER BY e.number, p.id, pm.message_id;
+
+-- name: summary_messages
+-- What a summary was made from.
+SELECT message_id FROM summary_messages WHERE stream_id = :stream_id ORDER BY message_id;
+
+-- name: take_number$
+-- The next number of a scope.
+UPDATE scopes SET next_number = next_number + 1
+WHERE id = :scope_id
+RETURNING next_number - 1;
+
+-- name: add_entry<!
+-- One remembered line.
+INSERT INTO entries (
+    stream_id, number, document, type, date, text, tier, source_task, created_at, updated_at
+) VALUES (
+    :stream_id, :number, :document, :type, :date, :text, :tier, :source_task, :at, :at
+);
+
+-- name: entry_id$
+-- The row of a living entry.
+SELECT id FROM entries WHERE stream_id = :stream_id AND number = :number AND ended_at IS NULL;
+
+-- name: touch_entry!
+-- It was said again.
+UPDATE entries SET updated_at = :at WHERE id = :id;
+
+-- name: add_proof<!
+-- One more reason to believe an entry.
+INSERT INTO proofs (entry_id, created_at) VALUES (:entry_id, :at);
+
+-- name: add_proof_messages*!
+-- The messages that a proof rests on.
+INSERT INTO proof_messages (proof_id, message_id) VALUES (:proof_id, :message_id)
+ON CONFLICT DO NOTHING;
+
+-- name: end_entry!
+-- An entry lives no more; it stays for undo.
+UPDATE entries SET ended_at = :at, ended_by = :by, ended_why = :why
+WHERE stream_id = :stream_id AND number = :number AND ended_at IS NULL;
+
+-- name: set_summary!
+-- A stream has one summary.
+UPDATE streams SET summary = :summary, changed_at = :at, version = version + 1 WHERE id = :id;
+
+-- name: clear_summary_messages!
+-- Before a new summary names its own.
+DELETE FROM summary_messages WHERE stream_id = :stream_id;
+
+-- name: add_summary_messages*!
+-- What a summary was made from.
+INSERT INTO summary_messages (stream_id, message_id) VALUES (:stream_id, :message_id)
+ON CONFLICT DO NOTHING;
+
+-- name: bump_stream!
+-- Its memory changed.
+UPDATE streams SET version = version + 1, changed_at = :at WHERE id = :id;
+
+-- name: add_revision!
+-- What changed, by whom and why.
+INSERT INTO revisions (stream_id, task_id, at, by, why, before, after)
+VALUES (:stream_id, :task_id, :at, :by, :why, :before, :after);
+
+-- name: leaning_streams
+-- Streams whose entries or summary rest on a message.
+SELECT e.stream_id FROM proof_messages AS pm
+JOIN proofs AS p ON p.id = pm.proof_id
+JOIN entries AS e ON e.id = p.entry_id
+WHERE pm.message_id = :message_id
+UNION
+SELECT stream_id FROM summary_messages WHERE message_id = :message_id;
+
+-- name: drop_proofs!
+-- A proof falls with any of its messages.
+DELETE FROM proofs WHERE id IN (SELECT proof_id FROM proof_messages WHERE message_id = :message_id);
+
+-- name: drop_unproven!
+-- An entry falls with its last proof, and its text with it.
+UPDATE entries SET ended_at = :at, ended_by = 'fallen', text = ''
+WHERE stream_id = :stream_id AND NOT EXISTS (SELECT 1 FROM proofs WHERE entry_id = entries.id)
+  AND (ended_at IS NULL OR text <> '');
+
+-- name: rests_on$
+-- Whether a summary was made from a message.
+SELECT 1 FROM summary_messages WHERE stream_id = :stream_id AND message_id = :message_id;
+
+
+-- name: blank_revisions!
+-- The record of changes no longer tells what rested on the message.
+UPDATE revisions SET before = '{}', after = '{}'
+WHERE stream_id = :stream_id AND EXISTS (
+    SELECT 1 FROM json_tree(json_array(json(before), json(after)))
+    WHERE atom = :message_id AND (fullkey LIKE '%.proofs%' OR fullkey LIKE '%.messages%')
+);
+
+-- name: names_of_chat
+-- Every name that each member of a chat has or had.
+SELECT m.user_id, n.name FROM names AS n
+JOIN members AS m ON m.id = n.member_id
+JOIN memberships AS s ON s.member_id = m.id AND s.chat_id = :chat_id
+WHERE n.chat_id = :chat_id OR n.chat_id IS NULL;
+
+-- name: admins_of_chat
+-- Its owner and admins as last shown.
+SELECT m.user_id FROM memberships AS s JOIN members AS m ON m.id = s.member_id
+WHERE s.chat_id = :chat_id AND s.role IN ('owner', 'admin') AND s.left_at IS NULL;
+
+-- name: gone_among
+-- Which messages of a list were recalled meanwhile.
+SELECT id FROM messages
+WHERE id IN (SELECT value FROM json_each(:message_ids)) AND recalled_at IS NOT NULL;
+
+-- name: cursors_of
+-- How far each task has read in a chat.
+SELECT k.task, k.last_id FROM cursors AS k JOIN chats AS c ON c.id = k.chat_id
+WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
+ORDER BY k.task;

@@ -1,0 +1,175 @@
+-- name: due_candidates
+-- Chats in which a task may be due and none is open, by the index that fits each trigger. The pure
+-- decision has the last word.
+WITH candidates (chat_id, task) AS (
+    SELECT chat_id, task FROM cursors
+    WHERE pending > 0 AND task = :task AND newest_pending_at <= :idle_since
+    UNION
+    SELECT chat_id, task FROM cursors
+    WHERE pending > 0 AND task = :task AND oldest_pending_at <= :waiting_since
+    UNION
+    SELECT chat_id, task FROM cursors
+    WHERE pending > 0 AND task = :task AND pending >= :count
+    UNION
+    SELECT chat_id, task FROM cursors
+    WHERE pending > 0 AND due_until > last_id AND task = :task
+)
+SELECT k.chat_id, k.task, k.pending, k.oldest_pending_at, k.newest_pending_at, k.last_id,
+    k.due_until, c.bot_id, c.kind, c.peer_id,
+    EXISTS (SELECT 1 FROM turns AS t WHERE t.chat_id = k.chat_id AND t.state = 'sent')
+        AS has_answered
+FROM candidates
+JOIN cursors AS k ON k.chat_id = candidates.chat_id AND k.task = candidates.task
+JOIN chats AS c ON c.id = k.chat_id
+WHERE c.removed_at IS NULL AND c.access <> 'disabled' AND k.quarantined < :quarantines
+  AND NOT EXISTS (
+      SELECT 1 FROM tasks AS o
+      WHERE o.chat_id = k.chat_id AND o.task = k.task AND o.state IN ('queued', 'running')
+  )
+ORDER BY k.oldest_pending_at
+LIMIT :limit;
+
+-- name: standing^
+-- How one task stands in one chat.
+SELECT k.chat_id, k.task, k.pending, k.oldest_pending_at, k.newest_pending_at, k.last_id,
+    k.due_until, c.bot_id, c.kind, c.peer_id,
+    EXISTS (SELECT 1 FROM turns AS t WHERE t.chat_id = k.chat_id AND t.state = 'sent')
+        AS has_answered
+FROM cursors AS k JOIN chats AS c ON c.id = k.chat_id
+WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id AND k.task = :task;
+
+-- name: queue_task!
+-- At most one open task per chat and task.
+INSERT INTO tasks (chat_id, scope, task, state, reason, next_run_at, created_at)
+VALUES (:chat_id, :scope, :task, 'queued', :reason, :at, :at)
+ON CONFLICT (chat_id, task) WHERE state IN ('queued', 'running') DO NOTHING;
+
+-- name: mark_due!
+-- What is stored now is due, however many batches it takes.
+UPDATE cursors
+SET due_until = max(due_until, (SELECT coalesce(max(id), 0) FROM messages WHERE chat_id = :chat_id))
+WHERE chat_id = :chat_id AND task = :task;
+
+-- name: claimable
+-- Tasks whose time has come, or whose worker died; the oldest first.
+SELECT t.*, c.bot_id, c.kind, c.peer_id, c.name
+FROM tasks AS t JOIN chats AS c ON c.id = t.chat_id
+WHERE (t.state = 'queued' AND t.next_run_at <= :now)
+   OR (t.state = 'running' AND t.lease_until < :now)
+ORDER BY t.id
+LIMIT :limit;
+
+-- name: claim!
+-- Take a task: one row changes if nobody else has it.
+UPDATE tasks SET state = 'running', lease_owner = :owner, lease_until = :until
+WHERE id = :id AND (state = 'queued' OR (state = 'running' AND lease_until < :now));
+
+-- name: renew_lease!
+-- A long model call keeps its task.
+UPDATE tasks SET lease_until = :until
+WHERE id = :id AND state = 'running' AND lease_owner = :owner;
+
+-- name: free_leases!
+-- A starting process frees what its own last run held.
+UPDATE tasks SET state = 'queued', lease_owner = NULL, lease_until = NULL
+WHERE state = 'running' AND lease_owner = :owner;
+
+-- name: put_off!
+-- A failure writes nothing but when to try again.
+UPDATE tasks
+SET state = 'queued', lease_owner = NULL, lease_until = NULL, attempts = :attempts,
+    next_run_at = :next_run_at, error = :error, calls = calls + :calls, tokens = tokens + :tokens
+WHERE id = :id AND lease_owner = :owner;
+
+-- name: finish_task!
+-- A task that is done, or stopped for an operator to look at. No row changes if the lease was lost.
+UPDATE tasks
+SET state = :state, lease_owner = NULL, lease_until = NULL, finished_at = :at, error = :error,
+    after_id = :after_id, last_id = :last_id, messages = :messages, calls = calls + :calls,
+    tokens = tokens + :tokens, counts = :counts
+WHERE id = :id AND lease_owner = :owner AND state = 'running';
+
+-- name: cursor^
+-- Where a task stands and how large its batches may be.
+SELECT last_id, batch_limit, narrow_until, quarantined, unusable FROM cursors
+WHERE chat_id = :chat_id AND task = :task;
+
+-- name: move_cursor!
+-- Only from where it was expected: a batch is never reflected twice.
+UPDATE cursors
+SET last_id = :last_id,
+    unusable = 0,
+    quarantined = :quarantined,
+    batch_limit = CASE
+        WHEN :last_id >= narrow_until OR :quarantined > 0 THEN NULL
+        ELSE batch_limit
+    END
+WHERE chat_id = :chat_id AND task = :task AND last_id = :expected;
+
+-- name: recount!
+-- What still waits behind the cursor.
+UPDATE cursors
+SET (pending, oldest_pending_at, newest_pending_at) = (
+    SELECT count(*), min(received_at), max(received_at) FROM messages
+    WHERE messages.chat_id = :chat_id AND messages.id > cursors.last_id AND counted = 1
+)
+WHERE chat_id = :chat_id AND task = :task;
+
+-- name: narrow!
+-- Smaller batches until the cursor has passed the batch that failed.
+UPDATE cursors
+SET batch_limit = :batch_limit, narrow_until = max(narrow_until, :narrow_until),
+    unusable = :unusable
+WHERE chat_id = :chat_id AND task = :task;
+
+-- name: quarantine_message!
+-- Kept, marked, listed, passed.
+INSERT INTO quarantine (chat_id, task, message_id, reason, at)
+VALUES (:chat_id, :task, :message_id, :reason, :at)
+ON CONFLICT (chat_id, task, message_id) DO NOTHING;
+
+-- name: quarantined
+-- What was passed over, for the operator.
+SELECT q.task, q.message_id, q.reason, q.at, c.bot_id, c.kind, c.peer_id
+FROM quarantine AS q JOIN chats AS c ON c.id = q.chat_id
+ORDER BY q.at DESC LIMIT :limit;
+
+-- name: recent_tasks
+-- The newest tasks of a chat, or of all.
+SELECT t.*, c.bot_id, c.kind, c.peer_id
+FROM tasks AS t JOIN chats AS c ON c.id = t.chat_id
+WHERE :chat_id IS NULL OR t.chat_id = :chat_id
+ORDER BY t.id DESC LIMIT :limit;
+
+-- name: batch_rows
+-- The lowest rows above a cursor that a reflection may read.
+SELECT messages.*, m.user_id, m.anonymous
+FROM messages JOIN members AS m ON m.id = messages.member_id
+WHERE chat_id = :chat_id AND messages.id > :after_id
+  AND messages.kind = 'chat' AND recalled_at IS NULL
+ORDER BY messages.id
+LIMIT :limit;
+
+-- name: newest_row$
+-- Everything of the chat up to here has been looked at when a batch is not full.
+SELECT coalesce(max(id), :after_id) FROM messages WHERE chat_id = :chat_id AND id > :after_id;
+
+-- name: release_stopped!
+-- An operator looked at what was quarantined and lets the task go on.
+UPDATE cursors SET quarantined = 0
+WHERE task = :task AND chat_id = (
+    SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+);
+
+-- name: hurry!
+-- A task that waits for its next try is tried now.
+UPDATE tasks SET next_run_at = :at
+WHERE state = 'queued' AND task = :task AND chat_id = (
+    SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+);
+
+-- name: last_route^
+-- The model that answered in the chat last.
+SELECT model, endpoint FROM turns
+WHERE chat_id = :chat_id AND state = 'sent' AND model <> ''
+ORDER BY id DESC LIMIT 1;

@@ -1,0 +1,382 @@
+"""Tasks: what is due, who works on it, how far each has read, what happened.
+
+See ``docs/memory.md``, "Triggers" and "Failure".
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import aiosqlite
+
+from bot.model import Chat, StoredMessage, TaskName
+from bot.store.database import Database
+from bot.store.messages import chat_key, stored_message
+from bot.store.queries import load
+
+CANDIDATES = 200
+"""So many due chats of one task are looked at in one go, the longest waiting first."""
+
+QUARANTINES = 3
+"""So many quarantines running stop a task."""
+
+TaskState = Literal["queued", "running", "done", "failed", "stopped"]
+
+SCOPES: Mapping[TaskName, str] = {
+    "group": "group",
+    "member-batch": "member",
+    "private-owner": "private",
+}
+"""The scope that each task goes with."""
+
+_sql = load("tasks")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one task stands in one chat."""
+
+    chat: Chat
+    chat_id: int
+    task: TaskName
+    pending: int
+    oldest_pending_at: int | None
+    newest_pending_at: int | None
+    has_answered: bool
+    """The bot has answered in this chat."""
+    fell_due: bool
+    """Part of what was stored when the task fell due still waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """From when on something may be due; the pure decision has the last word."""
+
+    idle_since: int
+    waiting_since: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A task that this process works on."""
+
+    id: int
+    chat: Chat
+    chat_id: int
+    chat_name: str
+    task: TaskName
+    reason: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a task has read in a chat, and how large its batches may be."""
+
+    last_id: int
+    batch_limit: int | None
+    narrow_until: int
+    quarantined: int
+    unusable: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """One task as the operators see it."""
+
+    id: int
+    chat: Chat
+    task: TaskName
+    state: TaskState
+    reason: str
+    attempts: int
+    next_run_at: int
+    error: str
+    messages: int
+    calls: int
+    tokens: int
+    counts: Mapping[str, int]
+    created_at: int
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A message that a provider refused."""
+
+    chat: Chat
+    task: TaskName
+    message_id: int
+    reason: str
+    at: int
+
+
+def _chat(row: aiosqlite.Row) -> Chat:
+    return Chat(row["bot_id"], row["kind"], row["peer_id"])
+
+
+def _standing(row: aiosqlite.Row) -> Standing:
+    return Standing(
+        chat=_chat(row),
+        chat_id=row["chat_id"],
+        task=row["task"],
+        pending=row["pending"],
+        oldest_pending_at=row["oldest_pending_at"],
+        newest_pending_at=row["newest_pending_at"],
+        has_answered=bool(row["has_answered"]),
+        fell_due=row["due_until"] > row["last_id"],
+    )
+
+
+async def due_candidates(db: Database, task: TaskName, horizon: Horizon) -> list[Standing]:
+    """Return chats in which ``task`` may be due and is not open."""
+    async with db.reader() as connection:
+        return [
+            _standing(row)
+            async for row in _sql.due_candidates(
+                connection,
+                task=task,
+                idle_since=horizon.idle_since,
+                waiting_since=horizon.waiting_since,
+                count=horizon.count,
+                quarantines=QUARANTINES,
+                limit=CANDIDATES,
+            )
+        ]
+
+
+async def standing(db: Database, chat: Chat, task: TaskName) -> Standing | None:
+    """Return how a task stands in a chat, ``None`` if it has nothing to read there."""
+    async with db.reader() as connection:
+        row = await _sql.standing(connection, **chat_key(chat), task=task)
+    return _standing(row) if row else None
+
+
+async def queue_task(tx: aiosqlite.Connection, found: Standing, reason: str, at: int) -> bool:
+    """Queue a due task, unless it is open already; what is stored now is due with it."""
+    count = await _sql.queue_task(
+        tx,
+        chat_id=found.chat_id,
+        scope=SCOPES[found.task],
+        task=found.task,
+        reason=reason,
+        at=at,
+    )
+    if count:
+        await _sql.mark_due(tx, chat_id=found.chat_id, task=found.task)
+    return count > 0
+
+
+async def hurry_task(tx: aiosqlite.Connection, chat: Chat, task: TaskName, at: int) -> None:
+    """Let a task that waits, or was stopped, go on now."""
+    await _sql.release_stopped(tx, **chat_key(chat), task=task)
+    await _sql.hurry(tx, **chat_key(chat), task=task, at=at)
+
+
+async def claim_tasks(
+    tx: aiosqlite.Connection, owner: str, *, limit: int, now: int, until: int
+) -> list[Claim]:
+    """Take up to ``limit`` tasks whose time has come; the lease holds until ``until``."""
+    rows = [row async for row in _sql.claimable(tx, now=now, limit=limit)]
+    return [
+        Claim(
+            id=row["id"],
+            chat=_chat(row),
+            chat_id=row["chat_id"],
+            chat_name=row["name"],
+            task=row["task"],
+            reason=row["reason"],
+            attempts=row["attempts"],
+        )
+        for row in rows
+        if await _sql.claim(tx, id=row["id"], owner=owner, until=until, now=now)
+    ]
+
+
+async def renew_lease(tx: aiosqlite.Connection, claim: Claim, owner: str, until: int) -> bool:
+    """Keep a task for longer; false if it was lost."""
+    return await _sql.renew_lease(tx, id=claim.id, owner=owner, until=until) > 0
+
+
+async def free_leases(tx: aiosqlite.Connection, owner: str) -> int:
+    """Free what this process's last run held; return how many."""
+    return await _sql.free_leases(tx, owner=owner)
+
+
+async def put_off(
+    tx: aiosqlite.Connection,
+    claim: Claim,
+    owner: str,
+    *,
+    attempts: int,
+    next_run_at: int,
+    error: str,
+    calls: int,
+    tokens: int,
+) -> None:
+    """Try a task again later."""
+    await _sql.put_off(
+        tx,
+        id=claim.id,
+        owner=owner,
+        attempts=attempts,
+        next_run_at=next_run_at,
+        error=error,
+        calls=calls,
+        tokens=tokens,
+    )
+
+
+async def finish_task(
+    tx: aiosqlite.Connection,
+    claim: Claim,
+    owner: str,
+    state: Literal["done", "stopped"],
+    *,
+    at: int,
+    after_id: int,
+    last_id: int,
+    messages: int,
+    calls: int,
+    tokens: int,
+    counts: Mapping[str, int],
+    error: str = "",
+) -> bool:
+    """End a task; false if the lease was lost, and then nothing may be committed."""
+    count = await _sql.finish_task(
+        tx,
+        id=claim.id,
+        owner=owner,
+        state=state,
+        at=at,
+        error=error,
+        after_id=after_id,
+        last_id=last_id,
+        messages=messages,
+        calls=calls,
+        tokens=tokens,
+        counts=json.dumps(counts),
+    )
+    return count > 0
+
+
+async def cursor(db: Database, claim: Claim) -> Cursor:
+    """Return where a task stands in its chat."""
+    async with db.reader() as connection:
+        row = await _sql.cursor(connection, chat_id=claim.chat_id, task=claim.task)
+    return Cursor(*(row[name] for name in Cursor.__slots__))
+
+
+async def move_cursor(
+    tx: aiosqlite.Connection, claim: Claim, *, expected: int, last_id: int, quarantined: int = 0
+) -> bool:
+    """Move the cursor from where it was expected, and count what waits behind it.
+
+    False if it stood elsewhere: somebody else reflected the batch.
+    """
+    key: dict[str, Any] = {"chat_id": claim.chat_id, "task": claim.task}
+    count = await _sql.move_cursor(
+        tx, **key, expected=expected, last_id=last_id, quarantined=quarantined
+    )
+    if count:
+        await _sql.recount(tx, **key)
+    return count > 0
+
+
+async def narrow(
+    tx: aiosqlite.Connection,
+    claim: Claim,
+    *,
+    batch_limit: int | None,
+    narrow_until: int,
+    unusable: int,
+) -> None:
+    """Make batches smaller until the cursor has passed ``narrow_until``."""
+    await _sql.narrow(
+        tx,
+        chat_id=claim.chat_id,
+        task=claim.task,
+        batch_limit=batch_limit,
+        narrow_until=narrow_until,
+        unusable=unusable,
+    )
+
+
+async def quarantine_message(
+    tx: aiosqlite.Connection, claim: Claim, message_id: int, reason: str, at: int
+) -> None:
+    """Mark a message that a task passes over."""
+    await _sql.quarantine_message(
+        tx, chat_id=claim.chat_id, task=claim.task, message_id=message_id, reason=reason, at=at
+    )
+
+
+async def quarantined(db: Database, limit: int = 20) -> list[Quarantined]:
+    """Return the newest quarantined messages."""
+    async with db.reader() as connection:
+        rows = [row async for row in _sql.quarantined(connection, limit=limit)]
+    return [Quarantined(_chat(r), r["task"], r["message_id"], r["reason"], r["at"]) for r in rows]
+
+
+async def recent_tasks(
+    db: Database, chat_id: int | None = None, limit: int = 10
+) -> list[TaskRecord]:
+    """Return the newest tasks, of one chat or of all."""
+    async with db.reader() as connection:
+        rows = [r async for r in _sql.recent_tasks(connection, chat_id=chat_id, limit=limit)]
+    return [
+        TaskRecord(
+            id=row["id"],
+            chat=_chat(row),
+            task=row["task"],
+            state=row["state"],
+            reason=row["reason"],
+            attempts=row["attempts"],
+            next_run_at=row["next_run_at"],
+            error=row["error"],
+            messages=row["messages"],
+            calls=row["calls"],
+            tokens=row["tokens"],
+            counts=json.loads(row["counts"]),
+            created_at=row["created_at"],
+            finished_at=row["finished_at"],
+        )
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRows:
+    """The lowest rows above a cursor, and how far the chat was looked at."""
+
+    messages: list[StoredMessage]
+    last_id: int
+
+
+async def batch_rows(db: Database, claim: Claim, after_id: int, limit: int) -> BatchRows:
+    """Return up to ``limit`` messages above ``after_id`` and where the cursor goes after them.
+
+    With fewer than ``limit`` the cursor passes everything that was left out as well.
+    """
+    async with db.reader() as connection:
+        newest = await _sql.newest_row(connection, chat_id=claim.chat_id, after_id=after_id)
+        rows = [
+            row
+            async for row in _sql.batch_rows(
+                connection, chat_id=claim.chat_id, after_id=after_id, limit=limit
+            )
+            # Rows that came between the two reads wait for the next batch.
+            if row["id"] <= newest
+        ]
+    messages = [stored_message(row, claim.chat) for row in rows]
+    is_full = len(messages) == limit
+    return BatchRows(messages, messages[-1].row_id if is_full else newest)
+
+
+async def last_route(db: Database, claim: Claim) -> tuple[str, str] | None:
+    """Return the model and endpoint that answered in the chat last."""
+    async with db.reader() as connection:
+        row = await _sql.last_route(connection, chat_id=claim.chat_id)
+    return (row["model"], row["endpoint"]) if row else None
