@@ -1,8 +1,10 @@
 """How long a message takes, over the real socket and on 1,000,000 messages.
 
-Three ways are timed in turn, in small blocks, with both programs running:
+Four ways are timed in turn, in small blocks, with all programs running:
 
-- bare NoneBot: from the event to the arrival of the API call with which it echoes;
+- bare NoneBot: from the event to the arrival of the API call with which it echoes. It has the log
+  level with which NoneBot and Qunyi come, ``INFO``; that bounds are of;
+- bare NoneBot at the level ``WARNING``, so that it writes no line for an event, for comparison;
 - Qunyi, event to durable row: from the event to the moment at which another connection, in another
   process, sees the row. SQLite shows a commit to others after its log was synced, so what is seen
   is durable. That connection only reads, and looks every 0.2 ms, which the times include;
@@ -175,9 +177,17 @@ def _last_words(request: ReceivedRequest) -> str:
 class Bench:
     """Everything that runs, and the ways through it."""
 
-    ways: tuple[Way, Way, Way]
+    bare: Way
+    silent: Way
+    stored: Way
+    asked: Way
     talk: Talk
     program: Program
+
+    @property
+    def ways(self) -> tuple[Way, Way, Way, Way]:
+        """All of them, the one to compare with first."""
+        return self.bare, self.silent, self.stored, self.asked
 
 
 @asynccontextmanager
@@ -189,17 +199,21 @@ async def _running(folder: Path, database: Path) -> AsyncIterator[Bench]:
             ModelServer(_repeat_mark, on_request=lambda r: asked.saw(_last_words(r)))
         )
         bare = stack.enter_context(bare_echo(folder))
+        silent = stack.enter_context(bare_echo(folder, "WARNING"))
         own = stack.enter_context(qunyi(folder, database, NO_WAITS, model.base_url))
         to_bare = await _client(stack, bare, everyone, echoed)
+        to_silent = await _client(stack, silent, everyone, echoed)
         to_own = await _client(stack, own, everyone, answered)
         await _caught_up(to_own, len(everyone.groups))
         _start_looking(stack, database, stored)
-        ways = (
-            Way("bare NoneBot: event → echo", to_bare, echoed),
-            Way("Qunyi: event → durable row", to_own, stored),
-            Way("Qunyi: event → model request", to_own, asked, answered, addressed=True),
+        yield Bench(
+            bare=Way("bare NoneBot: event → echo", to_bare, echoed),
+            silent=Way("the same, which logs nothing", to_silent, echoed),
+            stored=Way("Qunyi: event → durable row", to_own, stored),
+            asked=Way("Qunyi: event → model request", to_own, asked, answered, addressed=True),
+            talk=Talk(everyone),
+            program=own,
         )
-        yield Bench(ways, Talk(everyone), own)
 
 
 async def _client(
@@ -250,38 +264,42 @@ async def _at_rate(bench: Bench, ways: Sequence[Way], count: int) -> None:
         way.client.forget()
 
 
-async def _measure(folder: Path, database: Path, blocks: int) -> tuple[Way, Way, Way]:
+async def _measure(folder: Path, database: Path, blocks: int) -> Bench:
     async with _running(folder, database) as bench:
-        bare, stored, asked = bench.ways
         for way in bench.ways:
             await _one_at_a_time(bench, way, 2 * BLOCK, lambda _: None)
         for _ in range(blocks):
             for way in bench.ways:
                 await _one_at_a_time(bench, way, BLOCK, way.alone_ms.append)
+        mixed = [bench.asked, *[bench.stored] * (ADDRESSED_EVERY - 1)]
         for _ in range(max(1, blocks // 5)):
-            await _at_rate(bench, [bare], 4 * BLOCK)
-            await _at_rate(bench, [asked, *[stored] * (ADDRESSED_EVERY - 1)], 10 * BLOCK)
-        return bench.ways
+            await _at_rate(bench, [bench.bare], 4 * BLOCK)
+            await _at_rate(bench, [bench.silent], 4 * BLOCK)
+            await _at_rate(bench, mixed, 10 * BLOCK)
+        return bench
 
 
 def measure(folder: Path, *, short: bool = False) -> None:
     """Print how long the ways take, and their ratios to the bare one."""
     title("one message over the socket, on 1,000,000 messages in 400 chats")
     database = working_copy(folder, "run.db")
-    ways = asyncio.run(_measure(folder, database, 4 if short else 20))
+    bench = asyncio.run(_measure(folder, database, 4 if short else 20))
     for leftover in folder.glob("run.db*"):
         leftover.unlink()
     line(f"one event at a time, in 300 groups, alternating in blocks of {BLOCK}:")
-    _compare([(way.name, Times(tuple(way.alone_ms))) for way in ways])
+    _compare([(way.name, Times(tuple(way.alone_ms))) for way in bench.ways])
     line(f"{RATE_PER_SECOND} events a second, of Qunyi's one in {ADDRESSED_EVERY} addressed:")
-    _compare([(way.name, Times(tuple(way.at_rate_ms))) for way in ways])
+    _compare([(way.name, Times(tuple(way.at_rate_ms))) for way in bench.ways])
 
 
 def _compare(measured: list[tuple[str, Times]]) -> None:
+    """Print all times, then what they are of those of the first, which is the baseline."""
     for name, times in measured:
         line(f"{name:<32} {times}")
-    (_, bare), *others = measured
+    (_, bare), (_, silent), *others = measured
     for name, times in others:
         verdict(f"p50, {name}, over the bare echo's", times.p50 / bare.p50, WANTED_RATIO)
         verdict(f"p95, {name}, over the bare echo's", times.p95 / bare.p95, WANTED_RATIO)
         verdict(f"p95, {name}", times.p95, AIM_P95_MS, unit=" ms")
+        p50, p95 = times.p50 / silent.p50, times.p95 / silent.p95
+        line(f"    over the echo that logs nothing: p50 {p50:.2f}, p95 {p95:.2f}")

@@ -94,7 +94,8 @@ def _scope(text: str) -> Scope:
             return Scope(bot_id, kind, key)
         case _:
             raise argparse.ArgumentTypeError(
-                f"{text!r} is no scope; write group:<bot_id>:<group_id> or member:<bot_id>:<user_id>"
+                f"{text!r} is no scope; write group:<bot_id>:<group_id> "
+                "or member:<bot_id>:<user_id>"
             )
 
 

@@ -32,6 +32,9 @@ async def take_up(app: App, stored: StoredMessage, standing: Standing) -> None:
     now = app.clock.now()
     mode = app.settings.of(message.chat).reply_mode
     verdict = should_reply(message, standing, mode, app.config.nickname, now)
+    pace = pace_of(app.settings.of(message.chat))
+    if verdict.may_follow and app.floor.join(stored, pace, now=now):
+        return
     if verdict.answering == "ignore":
         logger.debug("no answer to row {}: {}", stored.row_id, verdict.reason)
         return

@@ -20,7 +20,7 @@ RECENT_MESSAGES = CONTEXT_LINES + 2 * KEPT_TURNS
 """So many messages are read to find the context among them."""
 
 LONGEST_RUN = 200
-"""Loops of more turns than this are not looked for."""
+"""More turns than this are not read: neither shown, nor looked through for loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ async def read_scene(app: App, question: Question) -> Scene:
     chat = question.chat
     now = app.clock.now()
     settings = app.settings.of(chat)
-    run = min(max(2 * KEPT_TURNS, settings.max_consecutive_turns + 1), LONGEST_RUN)
+    least = max(1, settings.session_max_messages // 2)
+    run = min(max(2 * least, settings.max_consecutive_turns + 1), LONGEST_RUN)
     today = day_start(app, now)
     messages, recent, turns, count, load, known = await asyncio.gather(
         messages_by_rows(app.db, [stored.row_id for stored in question.messages]),
@@ -78,7 +79,7 @@ async def read_scene(app: App, question: Question) -> Scene:
         chat_name=known.name,
         recent=recent,
         turns=turns,
-        kept=kept_turns(count),
+        kept=kept_turns(count, least),
         load=load,
         is_budget_spent=await chat_budget_is_spent(app, chat, today),
         quotes=await _quotes(app, messages),

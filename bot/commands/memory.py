@@ -112,7 +112,7 @@ def _line(entry: Entry) -> str:
 async def start_reflection(call: Call) -> str:
     """反思: reflect what waits in this chat now, without waiting for its trigger."""
     wanted = _wanted(call)
-    started = [task for task in wanted if await _start(call, task)]
+    started: list[TaskName] = [task for task in wanted if await _start(call, task)]
     if not started:
         return "没有等待整理的消息。"
     words = "、".join(TASK_WORDS[task] for task in started)

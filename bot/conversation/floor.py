@@ -123,6 +123,20 @@ class Floor:
         is_free, floor.has_runner = not floor.has_runner, True
         return is_free
 
+    def join(self, stored: StoredMessage, pace: Pace, *, now: int) -> bool:
+        """Let a message that does not address the bot go with one of its sender that does.
+
+        It does if that one still waits and came within the debounce: `@bot`, and then the
+        question in a message of its own.
+        """
+        floor = self._chats.get(stored.message.chat)
+        sender_id = stored.message.sender.user_id
+        waiting = floor.waiting.get(sender_id) if floor else None
+        if floor is None or waiting is None or now - waiting.last_at > pace.debounce_ms:
+            return False
+        self._wait(floor, sender_id, stored, now)
+        return True
+
     def _prune(self, now: int) -> None:
         if len(self._chats) >= REMEMBERED_CHATS:
             self._chats = {c: f for c, f in self._chats.items() if not f.is_spent(now)}

@@ -16,6 +16,8 @@ GroupAccess = Literal["all", "approved"]
 PrivateAccess = Literal["friends", "none", "list", "all"]
 ReplyMode = Literal["mention", "auto", "silent"]
 
+NOT_ADDRESSED = "not addressed"
+
 Answering = Literal["reply", "consider", "ignore"]
 
 
@@ -26,6 +28,11 @@ class Verdict:
     answering: Answering
     """``consider`` is for messages that nobody addressed to the bot, in mode ``auto``."""
     reason: str
+
+    @property
+    def may_follow(self) -> bool:
+        """Whether the message, though not addressed to the bot, may go with one that is."""
+        return self.reason in (NOT_ADDRESSED, "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +70,10 @@ def is_admitted(
         return False
     if message.chat.is_group:
         return access == "enabled" or group_access == "all"
-    if access == "enabled" or is_operator or private_access == "all":
+    if is_operator or private_access == "all":
         return True
+    if access == "enabled":
+        return private_access != "none"
     return private_access == "friends" and message.temporary_group is None
 
 
@@ -104,7 +113,7 @@ def should_reply(
         return Verdict("ignore", reason)
     if is_addressed(message, standing.quotes_bot, nicknames):
         return Verdict("reply", "addressed")
-    return Verdict("consider", "auto") if mode == "auto" else Verdict("ignore", "not addressed")
+    return Verdict("consider", "auto") if mode == "auto" else Verdict("ignore", NOT_ADDRESSED)
 
 
 def _never(message: Message, standing: Standing, mode: ReplyMode, now: int) -> str:

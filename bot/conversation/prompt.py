@@ -21,7 +21,8 @@ QUESTION_CHARS = 4_000
 """Of a message to be answered, so much is shown."""
 
 KEPT_TURNS = 8
-"""This many turns, a question and an answer each, are always in the prompt."""
+"""``sessionMaxMessages`` is 16 by default: so many turns, a question and an answer each, are always
+in the prompt."""
 
 _HEADINGS: dict[TurnPart, str] = {
     "context": "【这之前聊天里说的】",
@@ -30,13 +31,13 @@ _HEADINGS: dict[TurnPart, str] = {
 }
 
 
-def kept_turns(sent_count: int) -> int:
-    """Return how many of ``sent_count`` answered turns the prompt shows.
+def kept_turns(sent_count: int, least: int = KEPT_TURNS) -> int:
+    """Return how many of ``sent_count`` answered turns the prompt shows: ``least`` or more.
 
-    The window grows to twice ``KEPT_TURNS`` and then falls back, so that the beginning of the
+    The window grows to twice ``least`` (≥ 1) and then falls back, so that the beginning of the
     prompt stays still in between.
     """
-    dropped = max(0, sent_count - KEPT_TURNS) // KEPT_TURNS * KEPT_TURNS
+    dropped = max(0, sent_count - least) // least * least
     return sent_count - dropped
 
 

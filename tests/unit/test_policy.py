@@ -92,7 +92,7 @@ PRIVATE_TABLE = [
     ("friends", "enabled", True, True),
     ("friends", "disabled", False, False),
     ("none", "", False, False),
-    ("none", "enabled", True, True),
+    ("none", "enabled", False, False),
     ("none", "disabled", False, False),
     ("list", "", False, False),
     ("list", "enabled", True, True),
