@@ -1,10 +1,8 @@
 """How long a message takes, over the real socket and on 1,000,000 messages.
 
-Four ways are timed in turn, in small blocks, with all programs running:
+Three ways are timed in turn, in small blocks, with both programs running:
 
-- bare NoneBot: from the event to the arrival of the API call with which it echoes. It has the log
-  level with which NoneBot and Qunyi come, ``INFO``; that bounds are of;
-- bare NoneBot at the level ``WARNING``, so that it writes no line for an event, for comparison;
+- bare NoneBot: from the event to the arrival of the API call with which it echoes;
 - Qunyi, event to durable row: from the event to the moment at which another connection, in another
   process, sees the row. SQLite shows a commit to others after its log was synced, so what is seen
   is durable. That connection only reads, and looks every 0.2 ms, which the times include;
@@ -178,16 +176,15 @@ class Bench:
     """Everything that runs, and the ways through it."""
 
     bare: Way
-    silent: Way
     stored: Way
     asked: Way
     talk: Talk
     program: Program
 
     @property
-    def ways(self) -> tuple[Way, Way, Way, Way]:
+    def ways(self) -> tuple[Way, Way, Way]:
         """All of them, the one to compare with first."""
-        return self.bare, self.silent, self.stored, self.asked
+        return self.bare, self.stored, self.asked
 
 
 @asynccontextmanager
@@ -199,16 +196,13 @@ async def _running(folder: Path, database: Path) -> AsyncIterator[Bench]:
             ModelServer(_repeat_mark, on_request=lambda r: asked.saw(_last_words(r)))
         )
         bare = stack.enter_context(bare_echo(folder))
-        silent = stack.enter_context(bare_echo(folder, "WARNING"))
         own = stack.enter_context(qunyi(folder, database, NO_WAITS, model.base_url))
         to_bare = await _client(stack, bare, everyone, echoed)
-        to_silent = await _client(stack, silent, everyone, echoed)
         to_own = await _client(stack, own, everyone, answered)
         await _caught_up(to_own, len(everyone.groups))
         _start_looking(stack, database, stored)
         yield Bench(
             bare=Way("bare NoneBot: event → echo", to_bare, echoed),
-            silent=Way("the same, which logs nothing", to_silent, echoed),
             stored=Way("Qunyi: event → durable row", to_own, stored),
             asked=Way("Qunyi: event → model request", to_own, asked, answered, addressed=True),
             talk=Talk(everyone),
@@ -274,7 +268,6 @@ async def _measure(folder: Path, database: Path, blocks: int) -> Bench:
         mixed = [bench.asked, *[bench.stored] * (ADDRESSED_EVERY - 1)]
         for _ in range(max(1, blocks // 5)):
             await _at_rate(bench, [bench.bare], 4 * BLOCK)
-            await _at_rate(bench, [bench.silent], 4 * BLOCK)
             await _at_rate(bench, mixed, 10 * BLOCK)
         return bench
 
@@ -296,10 +289,8 @@ def _compare(measured: list[tuple[str, Times]]) -> None:
     """Print all times, then what they are of those of the first, which is the baseline."""
     for name, times in measured:
         line(f"{name:<32} {times}")
-    (_, bare), (_, silent), *others = measured
+    (_, bare), *others = measured
     for name, times in others:
         verdict(f"p50, {name}, over the bare echo's", times.p50 / bare.p50, WANTED_RATIO)
         verdict(f"p95, {name}, over the bare echo's", times.p95 / bare.p95, WANTED_RATIO)
         verdict(f"p95, {name}", times.p95, AIM_P95_MS, unit=" ms")
-        p50, p95 = times.p50 / silent.p50, times.p95 / silent.p95
-        line(f"    over the echo that logs nothing: p50 {p50:.2f}, p95 {p95:.2f}")

@@ -108,11 +108,10 @@ def _accepts(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def bare_echo(folder: Path, log_level: str = "INFO") -> Program:
+def bare_echo(folder: Path) -> Program:
     """Return the baseline: NoneBot with one handler that echoes."""
     port = free_port()
-    arguments = ["bench/bare_echo.py", str(port), log_level]
-    return Program("bare NoneBot", arguments, port, {}, folder / f"bare-{log_level.lower()}.log")
+    return Program("bare NoneBot", ["bench/bare_echo.py", str(port)], port, {}, folder / "bare.log")
 
 
 def qunyi(folder: Path, database: Path, settings: str = "{}", model_url: str = "") -> Program:

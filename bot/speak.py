@@ -94,6 +94,7 @@ class _Speech:
                 sent={},
                 at=self._app.clock.now(),
                 error=type(refusal).__name__,
+                drops_unsent=True,
             )
         asked = tuple(line for line in self._turn.lines if line.part != "answer")
         self._turn = replace(self._turn, lines=asked + _answer_lines(parts))
@@ -116,6 +117,8 @@ class _Speech:
                 sent=self._sent,
                 at=self._app.clock.now(),
                 error="" if error is None else type(error).__name__,
+                # What timed out may be there for all to read, so the conversation shows it.
+                drops_unsent=error is not None and not isinstance(error, SendTimedOut),
             )
 
 

@@ -7,7 +7,7 @@ from bot.errors import SendError
 from bot.notices import apology, budget_notice, privacy_notice, unconfigured_notice
 from bot.scene import Scene, day_start
 from bot.send import send_notice
-from bot.store.chats import claim_notice
+from bot.store.chats import claim_notice, withdraw_notice
 
 APOLOGY_EVERY_MS = 10 * 60_000
 """At most one apology per chat in this time."""
@@ -34,8 +34,14 @@ async def tell_budget_spent(app: App, scene: Scene) -> bool:
 
 async def tell_privacy(app: App, scene: Scene) -> bool:
     """Say what is kept and who reads it, once in each chat; true if something was sent."""
-    is_due = await _claim(app, scene, "privacy")
-    return is_due and await _tell(app, scene, privacy_notice(app.chat_models))
+    if not await _claim(app, scene, "privacy"):
+        return False
+    if await _tell(app, scene, privacy_notice(app.chat_models)):
+        return True
+    # Everybody is told once, so a send that failed does not count.
+    async with app.db.transaction() as tx:
+        await withdraw_notice(tx, scene.question.chat, "privacy")
+    return False
 
 
 async def _claim(

@@ -111,7 +111,7 @@ def _line(entry: Entry) -> str:
 
 async def start_reflection(call: Call) -> str:
     """反思: reflect what waits in this chat now, without waiting for its trigger."""
-    wanted = _wanted(call)
+    wanted = _switched_on(call, _wanted(call))
     started: list[TaskName] = [task for task in wanted if await _start(call, task)]
     if not started:
         return "没有等待整理的消息。"
@@ -132,10 +132,24 @@ def _wanted(call: Call) -> list[TaskName]:
     return [task]
 
 
+def _switched_on(call: Call, wanted: Sequence[TaskName]) -> list[TaskName]:
+    """Leave out what is switched off: a command starts work, but overrules no switch."""
+    settings = call.app.settings.of(call.chat)
+    if not settings.memory_enabled:
+        raise Refusal("记忆已关闭。发送 /设置 memoryEnabled true 打开。")
+    if settings.memory_member_batch_enabled:
+        return list(wanted)
+    if left := [task for task in wanted if task != "member-batch"]:
+        return left
+    raise Refusal("成员记忆已关闭。发送 /设置 memoryMemberBatchEnabled true 打开。")
+
+
 async def _start(call: Call, task: TaskName) -> bool:
     app, now = call.app, call.app.clock.now()
     found = await standing(app.db, call.chat, task)
     if found is None or not found.pending:
+        return False
+    if task == "private-owner" and not found.has_answered:
         return False
     async with app.db.transaction() as tx:
         await queue_task(tx, found, "command", now)

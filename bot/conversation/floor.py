@@ -134,7 +134,8 @@ class Floor:
         waiting = floor.waiting.get(sender_id) if floor else None
         if floor is None or waiting is None or now - waiting.last_at > pace.debounce_ms:
             return False
-        self._wait(floor, sender_id, stored, now)
+        if not floor.knows(stored.row_id):
+            self._wait(floor, sender_id, stored, now)
         return True
 
     def _prune(self, now: int) -> None:

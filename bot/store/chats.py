@@ -227,6 +227,11 @@ async def claim_notice(
     return count > 0
 
 
+async def withdraw_notice(tx: aiosqlite.Connection, chat: Chat, notice: str) -> None:
+    """Take back that a notice was given in a chat: it did not go out."""
+    await _sql.withdraw_notice(tx, **chat_key(chat), notice=notice)
+
+
 def _request(row: aiosqlite.Row) -> Request:
     names = ("id", "bot_id", "kind", "flag", "user_id", "group_id", "comment")
     return Request(*(row[name] for name in names))

@@ -183,12 +183,19 @@ class StreamWriter:
         rows = [{"proof_id": proof_id, "message_id": message_id} for message_id in proof]
         await _sql.add_proof_messages(self._tx, rows)
 
-    async def end(self, number: int, by: Ending, why: str) -> bool:
-        """End a living entry; false if it had ended."""
-        count = await _sql.end_entry(
+    async def end(
+        self, number: int, by: Ending, why: str, message_ids: Iterable[int] = ()
+    ) -> bool:
+        """End a living entry, for what some messages say; false if it had ended."""
+        entry_id = await _sql.entry_id(self._tx, stream_id=self._stream_id, number=number)
+        if entry_id is None:
+            return False
+        await _sql.end_entry(
             self._tx, stream_id=self._stream_id, number=number, by=by, why=why, at=self._at
         )
-        return count > 0
+        rows = [{"entry_id": entry_id, "message_id": message_id} for message_id in message_ids]
+        await _sql.add_ending_messages(self._tx, rows)
+        return True
 
     async def summarise(self, text: str, message_ids: Iterable[int]) -> None:
         """Replace the summary; it was written from the one before, so it rests on both."""
@@ -256,19 +263,31 @@ async def forget_message(tx: aiosqlite.Connection, message_id: int, at: int) -> 
     """Let fall what rests on a message and return how many streams that changed.
 
     A proof falls with any of its messages, an entry with its last proof; a summary made from the
-    message is cleared, for the next reflection to make anew. The record of changes of those
-    streams loses its texts.
+    message is cleared, for the next reflection to make anew. The record of changes loses its
+    texts. Answers of the bot that lost their text with the message take down what rests on them.
     """
+    if not await _sql.was_read(tx, message_id=message_id):
+        return 0
+    emptied = [r["id"] async for r in _sql.emptied_answers(tx, message_id=message_id)]
+    return sum([await _forget(tx, each, at) for each in dict.fromkeys([message_id, *emptied])])
+
+
+async def _forget(tx: aiosqlite.Connection, message_id: int, at: int) -> int:
     streams = [r["stream_id"] async for r in _sql.leaning_streams(tx, message_id=message_id)]
     for stream_id in streams:
         if await _sql.rests_on(tx, stream_id=stream_id, message_id=message_id):
             await _sql.set_summary(tx, id=stream_id, summary="", at=at)
             await _sql.clear_summary_messages(tx, stream_id=stream_id)
     await _sql.drop_proofs(tx, message_id=message_id)
+    await _sql.drop_reasons(tx, message_id=message_id)
+    await _sql.drop_endings(tx, message_id=message_id)
     for stream_id in streams:
         await _sql.drop_unproven(tx, stream_id=stream_id, at=at)
-        await _sql.blank_revisions(tx, stream_id=stream_id, message_id=message_id)
         await _sql.bump_stream(tx, id=stream_id, at=at)
+    # Of all streams of the chat: a summary that told of it may have been cleared for another.
+    beside = [r["stream_id"] async for r in _sql.streams_beside(tx, message_id=message_id)]
+    for stream_id in beside:
+        await _sql.blank_revisions(tx, stream_id=stream_id, message_id=message_id)
     return len(streams)
 
 
@@ -289,7 +308,7 @@ async def admins_of_chat(db: Database, chat_id: int) -> frozenset[str]:
 
 
 async def gone_among(tx: aiosqlite.Connection, message_ids: Iterable[int]) -> frozenset[int]:
-    """Return which of some messages were recalled meanwhile."""
+    """Return which of some messages prove nothing any more: recalled, or emptied by a recall."""
     ids = json.dumps(sorted(set(message_ids)))
     return frozenset([row["id"] async for row in _sql.gone_among(tx, message_ids=ids)])
 

@@ -22,6 +22,8 @@ QUARANTINES = 3
 """So many quarantines running stop a task."""
 
 TaskState = Literal["queued", "running", "done", "failed", "stopped"]
+TaskReason = Literal["idle", "count", "max-wait", "backlog", "command"]
+"""Why a task is due: a trigger, or somebody asked for it."""
 
 SCOPES: Mapping[TaskName, str] = {
     "group": "group",
@@ -53,9 +55,13 @@ class Standing:
 class Horizon:
     """From when on something may be due; the pure decision has the last word."""
 
+    now: int
     idle_since: int
     waiting_since: int
     count: int
+    memory_enabled: bool
+    """In chats without a value of their own, and so is the next."""
+    member_batch_enabled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +144,12 @@ async def due_candidates(db: Database, task: TaskName, horizon: Horizon) -> list
             async for row in _sql.due_candidates(
                 connection,
                 task=task,
+                now=horizon.now,
                 idle_since=horizon.idle_since,
                 waiting_since=horizon.waiting_since,
                 count=horizon.count,
+                memory_enabled=horizon.memory_enabled,
+                member_batch_enabled=horizon.member_batch_enabled,
                 quarantines=QUARANTINES,
                 limit=CANDIDATES,
             )
@@ -154,8 +163,13 @@ async def standing(db: Database, chat: Chat, task: TaskName) -> Standing | None:
     return _standing(row) if row else None
 
 
-async def queue_task(tx: aiosqlite.Connection, found: Standing, reason: str, at: int) -> bool:
-    """Queue a due task, unless it is open already; what is stored now is due with it."""
+async def queue_task(
+    tx: aiosqlite.Connection, found: Standing, reason: TaskReason, at: int
+) -> bool:
+    """Queue a due task, unless it is open already.
+
+    What is stored now is due with it, unless it is itself but a part of what fell due before.
+    """
     count = await _sql.queue_task(
         tx,
         chat_id=found.chat_id,
@@ -164,7 +178,7 @@ async def queue_task(tx: aiosqlite.Connection, found: Standing, reason: str, at:
         reason=reason,
         at=at,
     )
-    if count:
+    if count and reason != "backlog":
         await _sql.mark_due(tx, chat_id=found.chat_id, task=found.task)
     return count > 0
 
@@ -173,6 +187,12 @@ async def hurry_task(tx: aiosqlite.Connection, chat: Chat, task: TaskName, at: i
     """Let a task that waits, or was stopped, go on now."""
     await _sql.release_stopped(tx, **chat_key(chat), task=task)
     await _sql.hurry(tx, **chat_key(chat), task=task, at=at)
+
+
+async def is_any_claimable(db: Database, now: int) -> bool:
+    """Whether a task's time has come; asked before the write lock is."""
+    async with db.reader() as connection:
+        return bool([row async for row in _sql.claimable(connection, now=now, limit=1)])
 
 
 async def claim_tasks(
@@ -205,6 +225,11 @@ async def free_leases(tx: aiosqlite.Connection, owner: str) -> int:
     return await _sql.free_leases(tx, owner=owner)
 
 
+async def withdraw_task(tx: aiosqlite.Connection, claim: Claim, owner: str) -> None:
+    """Take back a task that is not to run now."""
+    await _sql.withdraw_task(tx, id=claim.id, owner=owner)
+
+
 async def put_off(
     tx: aiosqlite.Connection,
     claim: Claim,
@@ -213,11 +238,11 @@ async def put_off(
     attempts: int,
     next_run_at: int,
     error: str,
-    calls: int,
-    tokens: int,
-) -> None:
-    """Try a task again later."""
-    await _sql.put_off(
+    calls: int = 0,
+    tokens: int = 0,
+) -> bool:
+    """Try a task again later; false if the lease was lost, and then nothing may be committed."""
+    count = await _sql.put_off(
         tx,
         id=claim.id,
         owner=owner,
@@ -227,6 +252,7 @@ async def put_off(
         calls=calls,
         tokens=tokens,
     )
+    return count > 0
 
 
 async def finish_task(
@@ -270,15 +296,31 @@ async def cursor(db: Database, claim: Claim) -> Cursor:
 
 
 async def move_cursor(
-    tx: aiosqlite.Connection, claim: Claim, *, expected: int, last_id: int, quarantined: int = 0
+    tx: aiosqlite.Connection,
+    claim: Claim,
+    *,
+    expected: int,
+    last_id: int,
+    quarantined: int,
+    widen: bool = False,
 ) -> bool:
     """Move the cursor from where it was expected, and count what waits behind it.
 
-    False if it stood elsewhere: somebody else reflected the batch.
+    Args:
+        tx: the write transaction.
+        claim: whose cursor.
+        expected: where it must stand.
+        last_id: where it goes.
+        quarantined: how many quarantines running there are by now.
+        widen: the bad message is found, so batches are whole again; otherwise they are once the
+            cursor has passed the batch that failed.
+
+    Returns:
+        False if it stood elsewhere: somebody else reflected the batch.
     """
     key: dict[str, Any] = {"chat_id": claim.chat_id, "task": claim.task}
     count = await _sql.move_cursor(
-        tx, **key, expected=expected, last_id=last_id, quarantined=quarantined
+        tx, **key, expected=expected, last_id=last_id, quarantined=quarantined, widen=widen
     )
     if count:
         await _sql.recount(tx, **key)
@@ -313,19 +355,25 @@ async def quarantine_message(
     )
 
 
-async def quarantined(db: Database, limit: int = 20) -> list[Quarantined]:
-    """Return the newest quarantined messages."""
+def _place(chat: Chat | None) -> dict[str, str | None]:
+    return {**chat_key(chat)} if chat else {"bot_id": None, "kind": None, "peer_id": None}
+
+
+async def quarantined(
+    db: Database, chat: Chat | None = None, limit: int = 20
+) -> list[Quarantined]:
+    """Return the newest quarantined messages, of one chat or of all."""
     async with db.reader() as connection:
-        rows = [row async for row in _sql.quarantined(connection, limit=limit)]
+        rows = [r async for r in _sql.quarantined(connection, **_place(chat), limit=limit)]
     return [Quarantined(_chat(r), r["task"], r["message_id"], r["reason"], r["at"]) for r in rows]
 
 
 async def recent_tasks(
-    db: Database, chat_id: int | None = None, limit: int = 10
+    db: Database, chat: Chat | None = None, limit: int = 10
 ) -> list[TaskRecord]:
     """Return the newest tasks, of one chat or of all."""
     async with db.reader() as connection:
-        rows = [r async for r in _sql.recent_tasks(connection, chat_id=chat_id, limit=limit)]
+        rows = [r async for r in _sql.recent_tasks(connection, **_place(chat), limit=limit)]
     return [
         TaskRecord(
             id=row["id"],

@@ -96,6 +96,7 @@ async def finish_turn(
     sent: Mapping[int, int],
     at: int,
     error: str = "",
+    drops_unsent: bool = False,
 ) -> None:
     """Keep how a turn ended.
 
@@ -105,11 +106,12 @@ async def finish_turn(
         ending: its end.
         sent: the message rows that carried lines of the answer, by the line's position.
         at: UTC milliseconds.
-        error: what went wrong; the lines that were not sent are then dropped.
+        error: what went wrong.
+        drops_unsent: drop the lines of the answer that no message carried.
     """
     for position, message_id in sent.items():
         await _sql.link_answer(tx, turn_id=turn_id, position=position, message_id=message_id)
-    if error:
+    if drops_unsent:
         await _sql.drop_unsent(tx, turn_id=turn_id)
     await _sql.finish_turn(tx, id=turn_id, state=ending, at=at, error=error)
 

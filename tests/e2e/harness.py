@@ -20,6 +20,7 @@ from bot.simulate import (
     Content,
     Endpoint,
     HandshakeRefused,
+    NotConnected,
     OneBotClient,
     Person,
     Scene,
@@ -168,7 +169,7 @@ class RunningBot:
             while not self.client.connected:
                 try:
                     await self.client.connect(patience_seconds=START_SECONDS)
-                except HandshakeRefused:
+                except (HandshakeRefused, NotConnected):
                     await asyncio.sleep(0.02)
 
     async def reconnect(self) -> None:

@@ -69,11 +69,24 @@ async def take(
 
 
 async def finish(
-    db: Database, turn_id: int, *, sent: dict[int, int] | None = None, error: str = ""
+    db: Database,
+    turn_id: int,
+    *,
+    sent: dict[int, int] | None = None,
+    error: str = "",
+    drops_unsent: bool = False,
 ) -> None:
     """Keep that a turn was sent."""
     async with db.transaction() as tx:
-        await finish_turn(tx, turn_id, "sent", sent=sent or {}, at=NOON + 5 * SECOND, error=error)
+        await finish_turn(
+            tx,
+            turn_id,
+            "sent",
+            sent=sent or {},
+            at=NOON + 5 * SECOND,
+            error=error,
+            drops_unsent=drops_unsent,
+        )
 
 
 async def ask(db: Database, count: int = 1, chat: Chat = GROUP, by: str = ALICE) -> list[int]:
@@ -110,11 +123,19 @@ async def test_the_conversation_shows_the_newest_sent_turns_oldest_first(db: Dat
     assert await sent_count(db, OTHER_GROUP) == 0
 
 
+async def test_what_may_have_been_sent_stays_in_the_conversation(db: Database):
+    (asked,) = await ask(db)
+    turn_id = await take(db, asked, answers=("一",))
+    await finish(db, turn_id, error="SendTimedOut")
+    (turn,) = await recent_turns(db, GROUP, 9)
+    assert [line.text for line in turn.lines] == [f"问{asked}", "一"]
+
+
 async def test_what_was_not_sent_leaves_a_turn_that_broke_off(db: Database):
     (asked,) = await ask(db)
     (sent,) = await store(db, own())
     turn_id = await take(db, asked, answers=("一", "二", "三"))
-    await finish(db, turn_id, sent={1: sent.row_id}, error="SendRejected")
+    await finish(db, turn_id, sent={1: sent.row_id}, error="SendRejected", drops_unsent=True)
     (turn,) = await recent_turns(db, GROUP, 9)
     assert [line.text for line in turn.lines] == [f"问{asked}", "一"]
     assert await values(db, "SELECT error FROM turns") == ["SendRejected"]

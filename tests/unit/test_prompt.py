@@ -145,11 +145,12 @@ def test_the_window_grows_to_twice_its_size_and_then_falls_back():
     assert min(kept[KEPT_TURNS:]) == KEPT_TURNS
 
 
-@given(st.integers(0, 10_000))
-def test_the_first_turn_shown_stays_still_between_falls(count: int):
-    first, next_first = count - kept_turns(count), count + 1 - kept_turns(count + 1)
-    assert next_first in (first, first + KEPT_TURNS)
-    assert kept_turns(count) >= min(count, KEPT_TURNS)
+@given(st.integers(0, 10_000), st.integers(1, 40))
+def test_the_first_turn_shown_stays_still_between_falls(count: int, least: int):
+    first = count - kept_turns(count, least)
+    next_first = count + 1 - kept_turns(count + 1, least)
+    assert next_first in (first, first + least)
+    assert min(count, least) <= kept_turns(count, least) < 2 * least
 
 
 # The context

@@ -40,6 +40,17 @@ async def test_quick_messages_of_one_sender_are_one_question(stage: Stage):
     ]
 
 
+async def test_a_question_that_follows_its_mention_at_once_goes_with_it(stage: Stage):
+    stage.say(GROUP, FISH, AT_BOT)
+    await stage.advance(1)
+    stage.say(GROUP, FISH, "明天下雨吗")
+    stage.say(GROUP, BEAR, "我不知道")
+    await stage.advance(60)
+    _, words = asked(stage.model.requests[0]).split("【对你说的】")
+    assert [text.split()[-1] for text in shown_texts(words)] == ["@小忆(10001)", "明天下雨吗"]
+    assert stage.times() == [2.2]
+
+
 async def test_who_never_pauses_is_answered_after_four_times_the_debounce(stage: Stage):
     for _ in range(6):
         stage.say(GROUP, FISH, AT_BOT, " 喂")

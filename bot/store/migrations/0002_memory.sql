@@ -63,6 +63,14 @@ CREATE TABLE proof_messages (
 ) WITHOUT ROWID;
 CREATE INDEX proof_messages_by_message ON proof_messages (message_id);
 
+-- Which messages say that an entry is no longer true.
+CREATE TABLE ending_messages (
+    entry_id   INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,
+    message_id INTEGER NOT NULL REFERENCES messages (id),
+    PRIMARY KEY (entry_id, message_id)
+) WITHOUT ROWID;
+CREATE INDEX ending_messages_by_message ON ending_messages (message_id);
+
 -- One change of one stream: what stood before and after, by whom and why.
 CREATE TABLE revisions (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -107,6 +115,12 @@ ALTER TABLE tasks ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN counts TEXT NOT NULL DEFAULT '{}';
 CREATE INDEX tasks_by_chat ON tasks (chat_id, id);
 CREATE INDEX tasks_leased ON tasks (lease_until) WHERE state = 'running';
+
+-- When operators were last told something that they are told once a day.
+CREATE TABLE alerts (
+    kind    TEXT PRIMARY KEY,
+    told_at INTEGER NOT NULL
+) WITHOUT ROWID;
 
 -- Batches are the lowest rows above a cursor, chat by chat.
 CREATE INDEX messages_by_row ON messages (chat_id, id);

@@ -163,6 +163,12 @@ WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
 ON CONFLICT (chat_id, kind, coalesce(member_id, 0)) DO UPDATE SET given_at = excluded.given_at
 WHERE given_at < :due_before;
 
+-- name: withdraw_notice!
+-- It did not reach anybody after all.
+DELETE FROM notices WHERE kind = :notice AND chat_id = (
+    SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+);
+
 -- name: keep_request!
 -- A friend request or an invitation waits for an operator.
 INSERT INTO requests (bot_id, kind, flag, user_id, group_id, comment, arrived_at)

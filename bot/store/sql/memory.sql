@@ -86,6 +86,11 @@ ON CONFLICT DO NOTHING;
 UPDATE entries SET ended_at = :at, ended_by = :by, ended_why = :why
 WHERE stream_id = :stream_id AND number = :number AND ended_at IS NULL;
 
+-- name: add_ending_messages*!
+-- The messages that an ending rests on.
+INSERT INTO ending_messages (entry_id, message_id) VALUES (:entry_id, :message_id)
+ON CONFLICT DO NOTHING;
+
 -- name: set_summary!
 -- A stream has one summary.
 UPDATE streams SET summary = :summary, changed_at = :at, version = version + 1 WHERE id = :id;
@@ -108,22 +113,56 @@ UPDATE streams SET version = version + 1, changed_at = :at WHERE id = :id;
 INSERT INTO revisions (stream_id, task_id, at, by, why, before, after)
 VALUES (:stream_id, :task_id, :at, :by, :why, :before, :after);
 
+-- name: was_read$
+-- Whether any task has read as far as a message; what none has read, nothing rests on.
+SELECT 1 FROM messages AS m JOIN cursors AS k ON k.chat_id = m.chat_id
+WHERE m.id = :message_id AND k.last_id >= m.id
+LIMIT 1;
+
+-- name: emptied_answers
+-- The account's own messages that lost their text, because they quoted one that was recalled, and
+-- that memory of the same chat still rests on.
+SELECT m.id FROM messages AS m
+WHERE m.chat_id = (SELECT chat_id FROM messages WHERE id = :message_id)
+  AND m.sent_at >= (SELECT min(sent_at, received_at) - 1000 FROM messages WHERE id = :message_id)
+  AND m.direction = 'outbound' AND m.segments = '[]'
+  AND (EXISTS (SELECT 1 FROM proof_messages AS p WHERE p.message_id = m.id)
+    OR EXISTS (SELECT 1 FROM summary_messages AS s WHERE s.message_id = m.id)
+    OR EXISTS (SELECT 1 FROM ending_messages AS e WHERE e.message_id = m.id));
+
 -- name: leaning_streams
--- Streams whose entries or summary rest on a message.
+-- Streams whose entries, endings or summary rest on a message.
 SELECT e.stream_id FROM proof_messages AS pm
 JOIN proofs AS p ON p.id = pm.proof_id
 JOIN entries AS e ON e.id = p.entry_id
 WHERE pm.message_id = :message_id
 UNION
-SELECT stream_id FROM summary_messages WHERE message_id = :message_id;
+SELECT stream_id FROM summary_messages WHERE message_id = :message_id
+UNION
+SELECT e.stream_id FROM ending_messages AS em JOIN entries AS e ON e.id = em.entry_id
+WHERE em.message_id = :message_id;
+
+-- name: streams_beside
+-- Every stream of the chat in which a message was said: no other can ever have told of it.
+SELECT id AS stream_id FROM streams
+WHERE chat_id = (SELECT chat_id FROM messages WHERE id = :message_id);
 
 -- name: drop_proofs!
 -- A proof falls with any of its messages.
 DELETE FROM proofs WHERE id IN (SELECT proof_id FROM proof_messages WHERE message_id = :message_id);
 
+-- name: drop_reasons!
+-- Why an entry ended is told in the words of the messages that say so.
+UPDATE entries SET ended_why = ''
+WHERE id IN (SELECT entry_id FROM ending_messages WHERE message_id = :message_id);
+
+-- name: drop_endings!
+-- An entry stays ended, with what is left of the messages that say so.
+DELETE FROM ending_messages WHERE message_id = :message_id;
+
 -- name: drop_unproven!
 -- An entry falls with its last proof, and its text with it.
-UPDATE entries SET ended_at = :at, ended_by = 'fallen', text = ''
+UPDATE entries SET ended_at = :at, ended_by = 'fallen', ended_why = '', text = ''
 WHERE stream_id = :stream_id AND NOT EXISTS (SELECT 1 FROM proofs WHERE entry_id = entries.id)
   AND (ended_at IS NULL OR text <> '');
 
@@ -131,14 +170,16 @@ WHERE stream_id = :stream_id AND NOT EXISTS (SELECT 1 FROM proofs WHERE entry_id
 -- Whether a summary was made from a message.
 SELECT 1 FROM summary_messages WHERE stream_id = :stream_id AND message_id = :message_id;
 
-
 -- name: blank_revisions!
--- The record of changes no longer tells what rested on the message.
+-- The record of changes no longer tells what rested on the message. Looking for its digits first
+-- spares reading most of the JSON.
 UPDATE revisions SET before = '{}', after = '{}'
-WHERE stream_id = :stream_id AND EXISTS (
-    SELECT 1 FROM json_tree(json_array(json(before), json(after)))
-    WHERE atom = :message_id AND (fullkey LIKE '%.proofs%' OR fullkey LIKE '%.messages%')
-);
+WHERE stream_id = :stream_id
+  AND (instr(before, :message_id) > 0 OR instr(after, :message_id) > 0)
+  AND EXISTS (
+      SELECT 1 FROM json_tree(json_array(json(before), json(after)))
+      WHERE atom = :message_id AND (fullkey LIKE '%.proofs%' OR fullkey LIKE '%.messages%')
+  );
 
 -- name: names_of_chat
 -- Every name that each member of a chat has or had.
@@ -153,9 +194,10 @@ SELECT m.user_id FROM memberships AS s JOIN members AS m ON m.id = s.member_id
 WHERE s.chat_id = :chat_id AND s.role IN ('owner', 'admin') AND s.left_at IS NULL;
 
 -- name: gone_among
--- Which messages of a list were recalled meanwhile.
+-- Which messages of a list were recalled meanwhile, or lost their text with one that was.
 SELECT id FROM messages
-WHERE id IN (SELECT value FROM json_each(:message_ids)) AND recalled_at IS NOT NULL;
+WHERE id IN (SELECT value FROM json_each(:message_ids))
+  AND (recalled_at IS NOT NULL OR (direction = 'outbound' AND segments = '[]'));
 
 -- name: cursors_of
 -- How far each task has read in a chat.

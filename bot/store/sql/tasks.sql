@@ -1,6 +1,7 @@
 -- name: due_candidates
 -- Chats in which a task may be due and none is open, by the index that fits each trigger. The pure
--- decision has the last word.
+-- decision has the last word; what it would refuse by a switch is left out here already, so that it
+-- does not stand in the way of others.
 WITH candidates (chat_id, task) AS (
     SELECT chat_id, task FROM cursors
     WHERE pending > 0 AND task = :task AND newest_pending_at <= :idle_since
@@ -21,7 +22,20 @@ SELECT k.chat_id, k.task, k.pending, k.oldest_pending_at, k.newest_pending_at, k
 FROM candidates
 JOIN cursors AS k ON k.chat_id = candidates.chat_id AND k.task = candidates.task
 JOIN chats AS c ON c.id = k.chat_id
-WHERE c.removed_at IS NULL AND c.access <> 'disabled' AND k.quarantined < :quarantines
+WHERE c.removed_at IS NULL AND c.access <> 'disabled' AND c.muted_until <= :now
+  AND k.quarantined < :quarantines
+  AND (k.task <> 'private-owner' OR has_answered)
+  AND 'false' <> coalesce(
+      (SELECT value FROM settings WHERE key = 'memoryEnabled' AND coalesce(chat_id, 0) = k.chat_id),
+      iif(:memory_enabled, 'true', 'false')
+  )
+  AND (k.task <> 'member-batch' OR 'false' <> coalesce(
+      (
+          SELECT value FROM settings
+          WHERE key = 'memoryMemberBatchEnabled' AND coalesce(chat_id, 0) = k.chat_id
+      ),
+      iif(:member_batch_enabled, 'true', 'false')
+  ))
   AND NOT EXISTS (
       SELECT 1 FROM tasks AS o
       WHERE o.chat_id = k.chat_id AND o.task = k.task AND o.state IN ('queued', 'running')
@@ -45,17 +59,19 @@ VALUES (:chat_id, :scope, :task, 'queued', :reason, :at, :at)
 ON CONFLICT (chat_id, task) WHERE state IN ('queued', 'running') DO NOTHING;
 
 -- name: mark_due!
--- What is stored now is due, however many batches it takes.
+-- What is stored now is due, however many batches it takes; what comes later is not.
 UPDATE cursors
 SET due_until = max(due_until, (SELECT coalesce(max(id), 0) FROM messages WHERE chat_id = :chat_id))
 WHERE chat_id = :chat_id AND task = :task;
 
 -- name: claimable
--- Tasks whose time has come, or whose worker died; the oldest first.
+-- Tasks whose time has come, or whose worker died; the oldest first. Those of a chat that the
+-- account left, or may not speak in, wait.
 SELECT t.*, c.bot_id, c.kind, c.peer_id, c.name
 FROM tasks AS t JOIN chats AS c ON c.id = t.chat_id
-WHERE (t.state = 'queued' AND t.next_run_at <= :now)
-   OR (t.state = 'running' AND t.lease_until < :now)
+WHERE ((t.state = 'queued' AND t.next_run_at <= :now)
+    OR (t.state = 'running' AND t.lease_until < :now))
+  AND c.removed_at IS NULL AND c.access <> 'disabled' AND c.muted_until <= :now
 ORDER BY t.id
 LIMIT :limit;
 
@@ -74,12 +90,16 @@ WHERE id = :id AND state = 'running' AND lease_owner = :owner;
 UPDATE tasks SET state = 'queued', lease_owner = NULL, lease_until = NULL
 WHERE state = 'running' AND lease_owner = :owner;
 
+-- name: withdraw_task!
+-- It was switched off, or nothing waits any more, before it began. What is due is queued again.
+DELETE FROM tasks WHERE id = :id AND lease_owner = :owner AND state = 'running';
+
 -- name: put_off!
--- A failure writes nothing but when to try again.
+-- A failure writes nothing but when to try again. No row changes if the lease was lost.
 UPDATE tasks
 SET state = 'queued', lease_owner = NULL, lease_until = NULL, attempts = :attempts,
     next_run_at = :next_run_at, error = :error, calls = calls + :calls, tokens = tokens + :tokens
-WHERE id = :id AND lease_owner = :owner;
+WHERE id = :id AND lease_owner = :owner AND state = 'running';
 
 -- name: finish_task!
 -- A task that is done, or stopped for an operator to look at. No row changes if the lease was lost.
@@ -95,15 +115,14 @@ SELECT last_id, batch_limit, narrow_until, quarantined, unusable FROM cursors
 WHERE chat_id = :chat_id AND task = :task;
 
 -- name: move_cursor!
--- Only from where it was expected: a batch is never reflected twice.
+-- Only from where it was expected: a batch is never reflected twice. As long as a bad message is
+-- looked for, what is known of it stays.
 UPDATE cursors
 SET last_id = :last_id,
-    unusable = 0,
     quarantined = :quarantined,
-    batch_limit = CASE
-        WHEN :last_id >= narrow_until OR :quarantined > 0 THEN NULL
-        ELSE batch_limit
-    END
+    unusable = CASE WHEN :widen OR :last_id >= narrow_until THEN 0 ELSE unusable END,
+    batch_limit = CASE WHEN :widen OR :last_id >= narrow_until THEN NULL ELSE batch_limit END,
+    narrow_until = CASE WHEN :widen THEN 0 ELSE narrow_until END
 WHERE chat_id = :chat_id AND task = :task AND last_id = :expected;
 
 -- name: recount!
@@ -129,16 +148,17 @@ VALUES (:chat_id, :task, :message_id, :reason, :at)
 ON CONFLICT (chat_id, task, message_id) DO NOTHING;
 
 -- name: quarantined
--- What was passed over, for the operator.
+-- What was passed over, for the operator: in one chat, or in all.
 SELECT q.task, q.message_id, q.reason, q.at, c.bot_id, c.kind, c.peer_id
 FROM quarantine AS q JOIN chats AS c ON c.id = q.chat_id
+WHERE :peer_id IS NULL OR (c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id)
 ORDER BY q.at DESC LIMIT :limit;
 
 -- name: recent_tasks
 -- The newest tasks of a chat, or of all.
 SELECT t.*, c.bot_id, c.kind, c.peer_id
 FROM tasks AS t JOIN chats AS c ON c.id = t.chat_id
-WHERE :chat_id IS NULL OR t.chat_id = :chat_id
+WHERE :peer_id IS NULL OR (c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id)
 ORDER BY t.id DESC LIMIT :limit;
 
 -- name: batch_rows
