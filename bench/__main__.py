@@ -8,6 +8,8 @@ from datetime import date
 from pathlib import Path
 from typing import Protocol
 
+from loguru import logger
+
 from bench import ingest, latency, memory, startup
 from bench.figures import machine
 from bot.paths import ROOT
@@ -37,6 +39,7 @@ def main() -> int:
     arguments = parser.parse_args()
     # As by Ctrl-C: no program that was started stays behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    logger.disable("bot")
     print(f"{date.today().isoformat()}: {machine()}")
     for name, measure in MEASUREMENTS.items():
         if arguments.what in (name, "all"):

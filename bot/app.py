@@ -13,7 +13,7 @@ from bot.conversation.pacing import SendLimits
 from bot.errands import Errands
 from bot.errors import StoreBusy
 from bot.llm.openai_model import OpenAIModel
-from bot.llm.protocol import ChatModel
+from bot.llm.protocol import ChatModel, Purpose
 from bot.llm.routing import ModelConfig, ModelSlot, Routes
 from bot.model import Chat, Usage
 from bot.platform.accounts import Accounts
@@ -53,11 +53,12 @@ class App:
         return self.config.nickname[0] if self.config.nickname else "群忆"
 
     @property
-    def chat_models(self) -> tuple[str, ...]:
-        """The names of the models that may read and answer messages."""
-        if not self.routes.is_configured("chat"):
-            return ()
-        return tuple(route.model for route in self.routes.candidates("chat"))
+    def reading_models(self) -> tuple[str, ...]:
+        """The names of the models that may read messages, to answer them or to remember."""
+        purposes: tuple[Purpose, ...] = ("chat", "reflect.group")
+        configured = (p for p in purposes if self.routes.is_configured(p))
+        routes = (route for p in configured for route in self.routes.candidates(p))
+        return tuple(dict.fromkeys(route.model for route in routes))
 
     def is_operator(self, user_id: str) -> bool:
         """Whether a user id is one of ``SUPERUSERS``."""

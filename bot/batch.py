@@ -3,11 +3,12 @@
 See ``docs/memory.md``, "Input".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.app import App
 from bot.conversation.order import in_order
+from bot.memory.transcript import shown_memories
 from bot.model import (
     Batch,
     BatchMessage,
@@ -59,7 +60,7 @@ async def read_batch(app: App, claim: Claim) -> Reading:
             messages=messages,
             after_id=standing.last_id,
             last_id=rows.last_id,
-            memories=tuple(found.memory for found in memories),
+            memories=shown_memories([found.memory for found in memories]),
             names=await names_of_chat(app.db, claim.chat_id),
             admins=await admins_of_chat(app.db, claim.chat_id) | app.config.superusers,
         ),
@@ -121,6 +122,26 @@ async def _quote(app: App, stored: StoredMessage) -> Quoted | None:
     is_bot = quoted.message.direction == "outbound"
     sender_id = "BOT" if is_bot else quoted.message.sender.user_id
     return Quoted(sender_id, quoted.message.text, quoted.row_id)
+
+
+def summary_sources(batch: Batch, stream: Stream, message_ids: Iterable[int]) -> tuple[int, ...]:
+    """Return all that a summary of a stream may tell of, besides the summary before.
+
+    These are the messages it is made from, what those quote, and what the entries rest on that its
+    writer was shown.
+    """
+    own = set(message_ids)
+    quoted = quoted_rows(m for m in batch.messages if m.row_id in own)
+    shown = {
+        row for entry in memory_of(batch, stream).entries for proof in entry.proofs for row in proof
+    }
+    return tuple(sorted(own | shown | quoted))
+
+
+def quoted_rows(messages: Iterable[BatchMessage]) -> set[int]:
+    """Return the rows of what some messages quote."""
+    rows = (message.quote.row_id for message in messages if message.quote)
+    return {row for row in rows if row is not None}
 
 
 def memory_of(batch: Batch, stream: Stream) -> StreamMemory:

@@ -4,15 +4,21 @@ Load, decide, call, decide, commit. See ``docs/memory.md``, "Output", "Checks" a
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiosqlite
 from loguru import logger
 
 from bot.alert import alert
 from bot.app import App
-from bot.batch import Reading, read_batch
-from bot.errors import ContextTooLong, ModelError, ModelRefused, QunyiError
+from bot.batch import Reading, memory_of, quoted_rows, read_batch, summary_sources
+from bot.errors import (
+    ContextTooLong,
+    ModelAnswerInvalid,
+    ModelError,
+    ModelRefused,
+    QunyiError,
+)
 from bot.llm.protocol import ModelRequest, PromptMessage, Purpose, RouteName
 from bot.memory.answer import AnswerUnusable, answer_schema, parse_answer
 from bot.memory.backoff import retry_minutes
@@ -29,11 +35,12 @@ from bot.memory.verdict import (
     Summarised,
     Superseded,
 )
-from bot.model import Stream, TaskName
-from bot.store.memory import StreamWriter, gone_among, write_stream
+from bot.model import Batch, Stream, StreamMemory, TaskName
+from bot.store.memory import StreamWriter, gone_among, remembered, write_stream
 from bot.store.tasks import (
     QUARANTINES,
     Claim,
+    Narrowing,
     finish_task,
     last_route,
     move_cursor,
@@ -94,13 +101,18 @@ async def reflect(app: App, claim: Claim, owner: str) -> None:
     """Reflect one batch. What fails changes nothing but when and how it is tried again."""
     run = Run(claim, owner, await read_batch(app, claim))
     try:
-        checked = await _think(app, run) if run.reading.has_people else NOTHING
-        await _commit(app, run, checked)
+        await _attempt(app, run)
     except LostTask as lost:
         logger.warning("{} of {} was somebody else's: {}", claim.task, claim.chat, lost)
+
+
+async def _attempt(app: App, run: Run) -> None:
+    try:
+        checked = await _think(app, run) if run.reading.has_people else NOTHING
+        await _commit(app, run, checked)
     except (ModelRefused, ContextTooLong) as error:
         await _halve(app, run, error)
-    except AnswerUnusable as error:
+    except (AnswerUnusable, ModelAnswerInvalid) as error:
         await _note_unusable(app, run, error)
     except ModelError as error:
         await _retry_later(app, run, f"{type(error).__name__}: {error}")
@@ -177,14 +189,26 @@ def _prompt(app: App, run: Run) -> str:
 async def _commit(app: App, run: Run, checked: Checked) -> None:
     """Write everything, or nothing, in one transaction."""
     batch, now = run.reading.batch, app.clock.now()
+    # What no model has seen tells nothing of whether it would be refused.
+    quarantined = 0 if run.spending.calls else run.reading.cursor.quarantined
     async with app.db.transaction() as tx:
-        gone = await gone_among(tx, (message.row_id for message in batch.messages))
-        if not await move_cursor(tx, run.claim, expected=batch.after_id, last_id=batch.last_id):
+        gone = await gone_among(tx, _shown_rows(batch))
+        if not await move_cursor(
+            tx,
+            run.claim,
+            expected=batch.after_id,
+            last_id=batch.last_id,
+            quarantined=quarantined,
+        ):
             raise LostTask("the cursor stands elsewhere")
         count = 0
         for stream, own in _by_stream(checked.changes).items():
             count += await _write(tx, run, stream, own, gone, now)
         await _finish(tx, run, "done", now, counts=_counts(checked, count))
+
+
+def _shown_rows(batch: Batch) -> frozenset[int]:
+    return frozenset({m.row_id for m in batch.messages} | quoted_rows(batch.messages))
 
 
 def _by_stream(changes: tuple[Change, ...]) -> dict[Stream, list[Change]]:
@@ -214,13 +238,36 @@ async def _write(
     now: int,
 ) -> int:
     """Write what still holds of one stream's changes, with its revision; return how many."""
+    now_held = (await remembered(tx, stream)).memory
+    told = _with_sources(changes, run.reading.batch, now_held)
+    holding = recheck(told, gone, [now_held])
+    if not holding:
+        return 0
     writer = await write_stream(tx, stream, now)
-    holding = recheck(changes, gone, [writer.before])
     for change in holding:
         await _write_change(writer, run.claim.task, change)
-    if holding:
-        await writer.record(by=run.claim.task, why=run.claim.reason, task_id=run.claim.id)
+    await writer.record(by=run.claim.task, why=run.claim.reason, task_id=run.claim.id)
     return len(holding)
+
+
+def _with_sources(changes: list[Change], batch: Batch, now_held: StreamMemory) -> list[Change]:
+    """Let summaries rest on all that they may tell of; leave them out if some of that is gone."""
+    told: list[Change] = []
+    for change in changes:
+        if not isinstance(change, Summarised):
+            told.append(change)
+        elif _still_stands(memory_of(batch, change.stream), now_held):
+            sources = summary_sources(batch, change.stream, change.message_ids)
+            told.append(replace(change, message_ids=sources))
+    return told
+
+
+def _still_stands(shown: StreamMemory, now_held: StreamMemory) -> bool:
+    """Whether all that a model was shown of a stream is remembered still."""
+    texts = {entry.number: entry.text for entry in now_held.entries}
+    return shown.summary.text == now_held.summary.text and all(
+        texts.get(entry.number) == entry.text for entry in shown.entries
+    )
 
 
 async def _write_change(writer: StreamWriter, task: TaskName, change: Change) -> None:
@@ -240,7 +287,7 @@ async def _write_change(writer: StreamWriter, task: TaskName, change: Change) ->
         case Summarised():
             await writer.summarise(change.text, change.message_ids)
         case Superseded():
-            await writer.end(change.entry_number, "superseded", change.why)
+            await writer.end(change.entry_number, "superseded", change.why, change.proof)
 
 
 async def _finish(
@@ -274,12 +321,14 @@ async def _finish(
 # Failure.
 
 
-async def _retry_later(app: App, run: Run, error: str) -> None:
+async def _retry_later(app: App, run: Run, error: str, *, noting: Narrowing | None = None) -> None:
     """Try again after 1, 2, 4 … 60 minutes, whatever arrives meanwhile."""
     attempts = run.claim.attempts + 1
     minutes = retry_minutes(attempts)
     async with app.db.transaction() as tx:
-        await _put_off(tx, app, run, attempts, app.clock.now() + minutes * 60_000, error)
+        if noting:
+            await narrow(tx, run.claim, noting)
+        await _put_off(tx, run, attempts, app.clock.now() + minutes * 60_000, error)
     logger.warning(
         "{} of {} failed and is tried again in {} min: {}",
         run.claim.task,
@@ -290,9 +339,9 @@ async def _retry_later(app: App, run: Run, error: str) -> None:
 
 
 async def _put_off(
-    tx: aiosqlite.Connection, app: App, run: Run, attempts: int, next_run_at: int, error: str
+    tx: aiosqlite.Connection, run: Run, attempts: int, next_run_at: int, error: str
 ) -> None:
-    await put_off(
+    is_ours = await put_off(
         tx,
         run.claim,
         run.owner,
@@ -302,25 +351,24 @@ async def _put_off(
         calls=run.spending.calls,
         tokens=run.spending.tokens,
     )
+    if not is_ours:
+        raise LostTask("the lease ran out")
 
 
-async def _note_unusable(app: App, run: Run, error: AnswerUnusable) -> None:
+async def _note_unusable(app: App, run: Run, error: AnswerUnusable | ModelAnswerInvalid) -> None:
     """Count an answer that cannot be used; from the fifth on, make batches smaller."""
     standing, batch = run.reading.cursor, run.reading.batch
     unusable = standing.unusable + 1
     is_halved = unusable >= UNUSABLE_BEFORE_HALVING
     if is_halved and len(batch.messages) <= 1:
-        await _quarantine(app, run, str(error))
+        await _quarantine(app, run, f"{type(error).__name__}: {error}")
         return
-    async with app.db.transaction() as tx:
-        await narrow(
-            tx,
-            run.claim,
-            batch_limit=len(batch.messages) // 2 if is_halved else standing.batch_limit,
-            narrow_until=batch.last_id if is_halved else 0,
-            unusable=unusable,
-        )
-    await _retry_later(app, run, str(error))
+    noted = Narrowing(
+        batch_limit=len(batch.messages) // 2 if is_halved else standing.batch_limit,
+        narrow_until=batch.last_id if is_halved else 0,
+        unusable=unusable,
+    )
+    await _retry_later(app, run, f"{type(error).__name__}: {error}", noting=noted)
 
 
 async def _halve(app: App, run: Run, error: ModelRefused | ContextTooLong) -> None:
@@ -330,16 +378,14 @@ async def _halve(app: App, run: Run, error: ModelRefused | ContextTooLong) -> No
         await _quarantine(app, run, f"{type(error).__name__}: {error}")
         return
     async with app.db.transaction() as tx:
-        await narrow(
-            tx,
-            run.claim,
+        half = Narrowing(
             batch_limit=len(batch.messages) // 2,
             narrow_until=batch.last_id,
             unusable=run.reading.cursor.unusable,
         )
-        await _put_off(
-            tx, app, run, run.claim.attempts, app.clock.now(), f"{type(error).__name__}: halved"
-        )
+        await narrow(tx, run.claim, half)
+        error_name = type(error).__name__
+        await _put_off(tx, run, run.claim.attempts, app.clock.now(), f"{error_name}: halved")
 
 
 async def _quarantine(app: App, run: Run, reason: str) -> None:
@@ -351,7 +397,12 @@ async def _quarantine(app: App, run: Run, reason: str) -> None:
     async with app.db.transaction() as tx:
         await quarantine_message(tx, run.claim, message.row_id, reason, now)
         if not await move_cursor(
-            tx, run.claim, expected=batch.after_id, last_id=batch.last_id, quarantined=count
+            tx,
+            run.claim,
+            expected=batch.after_id,
+            last_id=batch.last_id,
+            quarantined=count,
+            widen=True,
         ):
             raise LostTask("the cursor stands elsewhere")
         await _finish(tx, run, state, now, counts={"quarantined": 1}, error=reason)

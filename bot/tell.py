@@ -36,7 +36,7 @@ async def tell_privacy(app: App, scene: Scene) -> bool:
     """Say what is kept and who reads it, once in each chat; true if something was sent."""
     if not await _claim(app, scene, "privacy"):
         return False
-    if await _tell(app, scene, privacy_notice(app.chat_models)):
+    if await _tell(app, scene, privacy_notice(app.reading_models)):
         return True
     # Everybody is told once, so a send that failed does not count.
     async with app.db.transaction() as tx:

@@ -6,6 +6,7 @@ loses nothing; two processes cannot work on the same task.
 
 import asyncio
 import socket
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import get_args
@@ -13,8 +14,10 @@ from typing import get_args
 from loguru import logger
 
 from bot.app import App
-from bot.budget import reflection_budget_is_spent
-from bot.memory.triggers import TaskStats, TriggerRules, due
+from bot.budget import reflection_budget_is_spent, warn_of_budgets
+from bot.errors import StoreBusy, StoreError
+from bot.memory.backoff import retry_minutes
+from bot.memory.triggers import TaskStats, TriggerRules, due, earliest_due_at
 from bot.model import TaskName
 from bot.reflect import reflect
 from bot.settings import Settings
@@ -25,8 +28,12 @@ from bot.store.tasks import (
     claim_tasks,
     due_candidates,
     free_leases,
+    is_any_claimable,
+    put_off,
     queue_task,
     renew_lease,
+    standing,
+    withdraw_task,
 )
 
 LEASE_MS = 60_000
@@ -50,26 +57,40 @@ async def tick(app: App) -> int:
     """Do everything that is due now and return how many tasks were run.
 
     Runs up to ``memoryConcurrency`` tasks at a time until nothing is due; a backlog is drained
-    oldest first.
+    oldest first. While some run long, the others look every ``WORKER_INTERVAL_SECONDS`` for more.
     """
     count = 0
     running: set[asyncio.Task[None]] = set()
     try:
         while True:
+            await warn_of_budgets(app)
             await queue_due(app)
-            free = app.settings.general.memory_concurrency - len(running)
-            for claim in await _claims(app, free):
+            for claim in await _claims(app, _free_places(app, running)):
                 running.add(asyncio.create_task(_work(app, claim)))
                 count += 1
             if not running:
                 return count
-            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            running = await _until_some_end(app, running)
     finally:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+def _free_places(app: App, running: set[asyncio.Task[None]]) -> int:
+    return app.settings.general.memory_concurrency - len(running)
+
+
+async def _until_some_end(app: App, running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+    """Wait until a task ends, or it is time to look for others; return those that still run."""
+    pause = asyncio.create_task(app.clock.sleep(app.config.worker_interval_seconds))
+    try:
+        ended, going_on = await asyncio.wait({*running, pause}, return_when="FIRST_COMPLETED")
+    finally:
+        pause.cancel()
+    for task in ended:
+        task.result()
+    return {task for task in running if task in going_on}
 
 
 async def queue_due(app: App) -> int:
@@ -95,6 +116,9 @@ def _horizon(app: App, task: TaskName) -> Horizon:
         idle_since=now - idle_ms,
         waiting_since=now - wait_ms if task == "group" else never,
         count=counts[task],
+        now=now,
+        memory_enabled=settings.memory_enabled,
+        member_batch_enabled=settings.memory_member_batch_enabled,
     )
 
 
@@ -128,32 +152,82 @@ def _rules(settings: Settings) -> TriggerRules:
 
 
 async def _claims(app: App, limit: int) -> list[Claim]:
-    if limit <= 0 or await reflection_budget_is_spent(app):
-        return []
     now = app.clock.now()
+    if limit <= 0 or not await is_any_claimable(app.db, now):
+        return []
+    if await reflection_budget_is_spent(app):
+        return []
     async with app.db.transaction() as tx:
         return await claim_tasks(tx, lease_owner(app), limit=limit, now=now, until=now + LEASE_MS)
 
 
 async def _work(app: App, claim: Claim) -> None:
-    async with _lease(app, claim):
-        await reflect(app, claim, lease_owner(app))
+    """Run one task. Whatever goes wrong with it ends here, and the others go on."""
+    try:
+        await _attempt(app, claim)
+    except (StoreError, sqlite3.Error) as error:
+        # The lease runs out, and the task is taken up again.
+        logger.error("{} of {} was not kept: {}", claim.task, claim.chat, error)
+
+
+async def _attempt(app: App, claim: Claim) -> None:
+    try:
+        async with _lease(app, claim):
+            if await _is_open(app, claim):
+                await reflect(app, claim, lease_owner(app))
+            else:
+                await _withdraw(app, claim)
+    except (StoreError, sqlite3.Error):
+        raise
+    except Exception as error:
+        logger.exception("{} of {} failed", claim.task, claim.chat)
+        await _set_aside(app, claim, type(error).__name__)
+
+
+async def _is_open(app: App, claim: Claim) -> bool:
+    """Whether a task that was queued is still to run: it may wait long for its next try."""
+    found = await standing(app.db, claim.chat, claim.task)
+    return (
+        found is not None
+        and earliest_due_at(claim.task, _stats(found), _rules(app.settings.of(claim.chat)))
+        is not None
+    )
+
+
+async def _withdraw(app: App, claim: Claim) -> None:
+    async with app.db.transaction() as tx:
+        await withdraw_task(tx, claim, lease_owner(app))
+    logger.info("{} of {} is not to run any more", claim.task, claim.chat)
+
+
+async def _set_aside(app: App, claim: Claim, error: str) -> None:
+    attempts = claim.attempts + 1
+    again_at = app.clock.now() + retry_minutes(attempts) * 60_000
+    async with app.db.transaction() as tx:
+        await put_off(
+            tx, claim, lease_owner(app), attempts=attempts, next_run_at=again_at, error=error
+        )
 
 
 @asynccontextmanager
 async def _lease(app: App, claim: Claim) -> AsyncIterator[None]:
     """Renew a task's lease as long as the block runs."""
-
-    async def renew() -> None:
-        while True:
-            await app.clock.sleep(RENEW_SECONDS)
-            async with app.db.transaction() as tx:
-                await renew_lease(tx, claim, lease_owner(app), app.clock.now() + LEASE_MS)
-
-    renewing = asyncio.create_task(renew())
+    renewing = asyncio.create_task(_renew(app, claim))
     try:
         yield
     finally:
         renewing.cancel()
         with suppress(asyncio.CancelledError):
             await renewing
+
+
+async def _renew(app: App, claim: Claim) -> None:
+    is_ours = True
+    while is_ours:
+        await app.clock.sleep(RENEW_SECONDS)
+        try:
+            async with app.db.transaction() as tx:
+                until = app.clock.now() + LEASE_MS
+                is_ours = await renew_lease(tx, claim, lease_owner(app), until)
+        except StoreBusy as error:
+            logger.warning("a lease waits to be renewed: {}", error)

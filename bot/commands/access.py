@@ -28,7 +28,7 @@ async def enable(call: Call) -> str:
     app = call.app
     async with app.db.transaction() as tx:
         await set_access(tx, chat, "enabled", by=call.caller_id, at=app.clock.now())
-    return f"已启用{_shown(chat)}。\n{privacy_notice(app.chat_models)}"
+    return f"已启用{_shown(chat)}。\n{privacy_notice(app.reading_models)}"
 
 
 async def disable(call: Call) -> str:

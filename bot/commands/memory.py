@@ -76,10 +76,13 @@ async def _shown(call: Call, scope: Scope, empty: str, *, is_of_caller: bool) ->
 
 
 def _may_see(call: Call, stream: Stream, *, is_of_caller: bool) -> bool:
-    """An answer given in a group shows only what that group may see, whoever asks."""
+    """An answer shows only what its chat may see, whoever asks: in a group what was said there.
+
+    What somebody said in private reaches nobody else, operators included.
+    """
     if call.chat.is_group:
         return stream.origin == call.chat
-    return is_of_caller or call.is_operator
+    return is_of_caller or (call.is_operator and stream.audience == "shared")
 
 
 def _listed(memory: StreamMemory, *, several: bool) -> str:
@@ -139,7 +142,8 @@ def _switched_on(call: Call, wanted: Sequence[TaskName]) -> list[TaskName]:
         raise Refusal("记忆已关闭。发送 /设置 memoryEnabled true 打开。")
     if settings.memory_member_batch_enabled:
         return list(wanted)
-    if left := [task for task in wanted if task != "member-batch"]:
+    left: list[TaskName] = [task for task in wanted if task != "member-batch"]
+    if left:
         return left
     raise Refusal("成员记忆已关闭。发送 /设置 memoryMemberBatchEnabled true 打开。")
 
@@ -147,21 +151,23 @@ def _switched_on(call: Call, wanted: Sequence[TaskName]) -> list[TaskName]:
 async def _start(call: Call, task: TaskName) -> bool:
     app, now = call.app, call.app.clock.now()
     found = await standing(app.db, call.chat, task)
-    if found is None or not found.pending:
+    if found is None:
         return False
-    if task == "private-owner" and not found.has_answered:
-        return False
+    waits = found.pending > 0 and (task != "private-owner" or found.has_answered)
     async with app.db.transaction() as tx:
-        await queue_task(tx, found, "command", now)
+        # One that was stopped is released also while nothing waits.
         await hurry_task(tx, call.chat, task, now)
-    return True
+        if waits:
+            await queue_task(tx, found, "command", now)
+    return waits
 
 
 async def show_tasks(call: Call) -> str:
-    """任务: the newest tasks and what was quarantined."""
+    """任务: the newest tasks and what was quarantined; in a group, of that group alone."""
     app = call.app
-    tasks = await recent_tasks(app.db)
-    held = await quarantined(app.db, 5)
+    where = call.chat if call.chat.is_group else None
+    tasks = await recent_tasks(app.db, where)
+    held = await quarantined(app.db, where, 5)
     lines = [_task_line(call, task) for task in tasks] or ["还没有任务。"]
     if held:
         lines.append("模型拒绝而跳过的消息：")

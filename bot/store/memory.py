@@ -46,24 +46,30 @@ def stream_key(stream: Stream) -> dict[str, str]:
 
 
 async def remembered(connection: aiosqlite.Connection, stream: Stream) -> Remembered:
-    """Return what a stream holds; nothing if it does not exist yet."""
+    """Return what a stream holds; nothing if it does not exist yet.
+
+    What its summary was made from grows with every new one and is left out: ``summary_rows``.
+    """
     row = await _sql.stream(connection, **stream_key(stream))
     if row is None:
         return Remembered(StreamMemory(stream), {})
     proofs, evidence = await _proofs(connection, row["id"])
     rows = [r async for r in _sql.living(connection, stream_id=row["id"])]
-    sources = [
-        r["message_id"] async for r in _sql.summary_messages(connection, stream_id=row["id"])
-    ]
     entries = tuple(_entry(stream, r, proofs.get(r["number"], {})) for r in rows)
-    summary = Summary(row["summary"], tuple(sources))
-    return Remembered(StreamMemory(stream, entries, summary), evidence)
+    return Remembered(StreamMemory(stream, entries, Summary(row["summary"])), evidence)
 
 
 async def read_stream(db: Database, stream: Stream) -> Remembered:
     """Return what a stream holds, read apart from any transaction."""
     async with db.reader() as connection:
         return await remembered(connection, stream)
+
+
+async def summary_rows(db: Database, stream: Stream) -> tuple[int, ...]:
+    """Return the rows of all messages that a stream's summary rests on."""
+    async with db.reader() as connection:
+        rows = [r async for r in _sql.summary_messages(connection, **stream_key(stream))]
+    return tuple(row["message_id"] for row in rows)
 
 
 async def streams_of(db: Database, scope: Scope) -> list[Stream]:
@@ -139,6 +145,7 @@ class StreamWriter:
         self._scope_id = scope_id
         self.before = before
         self._at = at
+        self._told: tuple[int, ...] = ()
 
     async def add(
         self,
@@ -183,9 +190,7 @@ class StreamWriter:
         rows = [{"proof_id": proof_id, "message_id": message_id} for message_id in proof]
         await _sql.add_proof_messages(self._tx, rows)
 
-    async def end(
-        self, number: int, by: Ending, why: str, message_ids: Iterable[int] = ()
-    ) -> bool:
+    async def end(self, number: int, by: Ending, why: str, message_ids: Iterable[int] = ()) -> bool:
         """End a living entry, for what some messages say; false if it had ended."""
         entry_id = await _sql.entry_id(self._tx, stream_id=self._stream_id, number=number)
         if entry_id is None:
@@ -200,9 +205,8 @@ class StreamWriter:
     async def summarise(self, text: str, message_ids: Iterable[int]) -> None:
         """Replace the summary; it was written from the one before, so it rests on both."""
         await _sql.set_summary(self._tx, id=self._stream_id, summary=text, at=self._at)
-        await _sql.clear_summary_messages(self._tx, stream_id=self._stream_id)
-        sources = {*self.before.summary.message_ids, *message_ids}
-        rows = [{"stream_id": self._stream_id, "message_id": m} for m in sorted(sources)]
+        self._told = tuple(message_ids)
+        rows = [{"stream_id": self._stream_id, "message_id": m} for m in self._told]
         await _sql.add_summary_messages(self._tx, rows)
 
     async def record(self, *, by: str, why: str, task_id: int | None) -> None:
@@ -216,19 +220,22 @@ class StreamWriter:
             at=self._at,
             by=by,
             why=why,
-            before=_as_json(self.before, after),
-            after=_as_json(after, self.before),
+            before=_as_json(self.before, after, ()),
+            after=_as_json(after, self.before, self._told),
         )
 
 
-def _as_json(memory: StreamMemory, other: StreamMemory) -> str:
-    """Return the entries of ``memory`` that ``other`` has not, and its summary if it differs."""
+def _as_json(memory: StreamMemory, other: StreamMemory, told: Iterable[int]) -> str:
+    """Return the entries of ``memory`` that ``other`` has not, and its summary if it differs.
+
+    The summary goes with the messages that were read for it; it rests on those of the summaries
+    before as well.
+    """
     kept = set(other.entries)
     entries = [_entry_json(entry) for entry in memory.entries if entry not in kept]
     changed: dict[str, Any] = {"entries": entries}
     if memory.summary != other.summary:
-        summary = memory.summary
-        changed["summary"] = {"text": summary.text, "messages": summary.message_ids}
+        changed["summary"] = {"text": memory.summary.text, "messages": list(told)}
     return json.dumps(changed, ensure_ascii=False)
 
 
@@ -266,14 +273,14 @@ async def forget_message(tx: aiosqlite.Connection, message_id: int, at: int) -> 
     message is cleared, for the next reflection to make anew. The record of changes loses its
     texts. Answers of the bot that lost their text with the message take down what rests on them.
     """
-    if not await _sql.was_read(tx, message_id=message_id):
-        return 0
     emptied = [r["id"] async for r in _sql.emptied_answers(tx, message_id=message_id)]
     return sum([await _forget(tx, each, at) for each in dict.fromkeys([message_id, *emptied])])
 
 
 async def _forget(tx: aiosqlite.Connection, message_id: int, at: int) -> int:
     streams = [r["stream_id"] async for r in _sql.leaning_streams(tx, message_id=message_id)]
+    if not streams and not await _sql.was_read(tx, message_id=message_id):
+        return 0
     for stream_id in streams:
         if await _sql.rests_on(tx, stream_id=stream_id, message_id=message_id):
             await _sql.set_summary(tx, id=stream_id, summary="", at=at)
@@ -287,6 +294,8 @@ async def _forget(tx: aiosqlite.Connection, message_id: int, at: int) -> int:
     # Of all streams of the chat: a summary that told of it may have been cleared for another.
     beside = [r["stream_id"] async for r in _sql.streams_beside(tx, message_id=message_id)]
     for stream_id in beside:
+        # Every summary was written from the one before, so the later ones tell of it too.
+        await _sql.blank_later_summaries(tx, stream_id=stream_id, message_id=message_id)
         await _sql.blank_revisions(tx, stream_id=stream_id, message_id=message_id)
     return len(streams)
 

@@ -89,6 +89,17 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
+class Narrowing:
+    """How small batches are made while a bad message is looked for."""
+
+    batch_limit: int | None
+    narrow_until: int
+    """The row up to which they stay so; 0 for no further than they were to stay."""
+    unusable: int
+    """How many answers running could not be used."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskRecord:
     """One task as the operators see it."""
 
@@ -327,22 +338,15 @@ async def move_cursor(
     return count > 0
 
 
-async def narrow(
-    tx: aiosqlite.Connection,
-    claim: Claim,
-    *,
-    batch_limit: int | None,
-    narrow_until: int,
-    unusable: int,
-) -> None:
-    """Make batches smaller until the cursor has passed ``narrow_until``."""
+async def narrow(tx: aiosqlite.Connection, claim: Claim, to: Narrowing) -> None:
+    """Make batches smaller until the cursor has passed the batch that failed."""
     await _sql.narrow(
         tx,
         chat_id=claim.chat_id,
         task=claim.task,
-        batch_limit=batch_limit,
-        narrow_until=narrow_until,
-        unusable=unusable,
+        batch_limit=to.batch_limit,
+        narrow_until=to.narrow_until,
+        unusable=to.unusable,
     )
 
 
@@ -359,18 +363,14 @@ def _place(chat: Chat | None) -> dict[str, str | None]:
     return {**chat_key(chat)} if chat else {"bot_id": None, "kind": None, "peer_id": None}
 
 
-async def quarantined(
-    db: Database, chat: Chat | None = None, limit: int = 20
-) -> list[Quarantined]:
+async def quarantined(db: Database, chat: Chat | None = None, limit: int = 20) -> list[Quarantined]:
     """Return the newest quarantined messages, of one chat or of all."""
     async with db.reader() as connection:
         rows = [r async for r in _sql.quarantined(connection, **_place(chat), limit=limit)]
     return [Quarantined(_chat(r), r["task"], r["message_id"], r["reason"], r["at"]) for r in rows]
 
 
-async def recent_tasks(
-    db: Database, chat: Chat | None = None, limit: int = 10
-) -> list[TaskRecord]:
+async def recent_tasks(db: Database, chat: Chat | None = None, limit: int = 10) -> list[TaskRecord]:
     """Return the newest tasks, of one chat or of all."""
     async with db.reader() as connection:
         rows = [r async for r in _sql.recent_tasks(connection, **_place(chat), limit=limit)]

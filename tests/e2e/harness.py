@@ -4,6 +4,7 @@ client on a real socket, a model server on real HTTP, and the database read from
 import asyncio
 import json
 import os
+import random
 import socket
 import sqlite3
 import sys
@@ -36,6 +37,7 @@ BOT = Person(10001, "机器人")
 OPERATOR = Person(30009, "操作者")
 NICKNAME = "小忆"
 KEY = "sk-invented-and-secret"
+PORTS = (12_000, 32_000)
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 WAIT_SECONDS = 8.0
@@ -59,9 +61,16 @@ DEFAULTS: Mapping[str, object] = {}
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Return a port that stays free while a bot is down.
+
+    Not one of those that the system gives to outgoing connections: a client that tries such a
+    port again and again may get it for itself.
+    """
+    while True:
+        port = random.randrange(*PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 async def until(

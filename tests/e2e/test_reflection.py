@@ -181,6 +181,28 @@ async def test_a_private_chat_is_reflected_after_the_first_answer_in_order_and_o
     assert len(shown_once) == 200 + 80
 
 
+async def test_memory_switched_off_in_a_group_reflects_nothing_and_forgets_nothing(
+    restless: RunningBot, mind: Mind, circle: Circle
+):
+    likes = of_member(circle.one.user_id, profile=[fact("喜欢喝茶", 1, type="preference")])
+    await circle.learn("member", circle.one, "我喜欢喝茶", likes)
+    assert "false" in await circle.room.order("/设置 memoryEnabled false")
+    assert "记忆：关" in await circle.room.order("/状态")
+    await circle.say(circle.one, *numbered(50))
+    assert "记忆已关闭" in await circle.room.order("/反思")
+    await set_to(restless, "memoryIdleMinutes", SOON_MINUTES)
+    await tick(restless, mind)
+    assert circle.requests("group") == []
+    assert len(circle.requests("member-batch")) == 1
+    assert await texts_of(restless, circle.member(circle.one), "profile") == ["喜欢喝茶"]
+
+    await circle.room.order("/设置 memoryEnabled true")
+    await circle.until_drained("group")
+    await circle.until_drained("member-batch")
+    assert once_each(circle, "group") == ["我喜欢喝茶", *numbered(50)]
+    assert once_each(circle, "member-batch") == ["我喜欢喝茶", *numbered(50)]
+
+
 # What is believed
 
 

@@ -10,7 +10,9 @@ import pytest
 from bot.__main__ import COMMANDS as VERBS
 from bot.config import load_config, variables
 from bot.conversation.commands import COMMANDS
+from bot.export import DOCUMENTS as EXPORTED
 from bot.guidance import napcat_configuration
+from bot.memory.masking import is_sensitive
 from bot.settings import DEFINITIONS, Settings, shown
 
 ROOT = Path(__file__).parents[2]
@@ -49,9 +51,22 @@ def _headings(name: str) -> list[tuple[int, str]]:
     return [(len(marks), title) for marks, title in _HEADING.findall(_prose(name))]
 
 
+def _section(name: str, title: str) -> str:
+    """Return what stands under a heading, with what is below it."""
+    text = _text(name)
+    heading = re.search(rf"^(#+) {re.escape(title)}$", text, re.M)
+    assert heading, title
+    after = text[heading.end() :]
+    return re.split(rf"^#{{1,{len(heading[1])}}} ", after, maxsplit=1, flags=re.M)[0]
+
+
 def _rows(name: str) -> list[list[str]]:
     """Return the cells of every table's rows."""
-    lines = [line for line in _prose(name).splitlines() if line.startswith("|")]
+    return _cells(_prose(name))
+
+
+def _cells(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in _CELL_BORDER.split(line)[1:-1]] for line in lines]
 
 
@@ -95,6 +110,21 @@ def test_a_readme_gives_the_default_of_each_setting_and_marks_those_of_a_chat(re
     for key, setting in DEFINITIONS.items():
         assert told[key][0].endswith(r"\*") == setting.per_chat, key
         assert told[key][1] == f"`{shown(key, Settings())}`", key
+
+
+@pytest.mark.parametrize(
+    ("readme", "title"), [("README.md", "In effect now"), ("README.zh-CN.md", "现在生效的")]
+)
+def test_a_readme_says_of_those_settings_that_the_code_reads_that_they_are_in_effect(
+    readme: str, title: str
+):
+    told = {item for cells in _cells(_section(readme, title)) for item in _CODE.findall(cells[0])}
+    sources = [*ROOT.glob("bot/**/*.py"), *ROOT.glob("plugins/**/*.py")]
+    declared = ROOT / "bot" / "settings.py"
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sources if path != declared)
+    assert told == {
+        key for key, setting in DEFINITIONS.items() if re.search(rf"\.{setting.field}\b", code)
+    }
 
 
 @pytest.mark.parametrize("readme", READMES)
@@ -186,6 +216,42 @@ def test_a_document_that_the_code_cites_exists():
     cited = {document for _, document, _ in _citations()}
     assert {"architecture", "onebot"} <= cited
     assert [name for name in cited if not (ROOT / "docs" / f"{name}.md").exists()] == []
+
+
+def test_the_house_names_every_file_and_room():
+    house = _section("docs/architecture.md", "The house")
+    rooms = {path.parent.name for path in ROOT.glob("bot/*/__init__.py")}
+    files = {path.name for path in ROOT.glob("bot/*.py")} - {"__init__.py"}
+    files |= {path.name for path in ROOT.glob("bot/memory/*.py")} - {"__init__.py", "daily.py"}
+    named = set(re.findall(r"[\w/]+\.py", house))
+    assert sorted(files - {name.rpartition("/")[2] for name in named}) == []
+    assert [room for room in sorted(rooms) if f"`bot/{room}/`" not in house] == []
+
+
+def test_the_tables_of_the_store_are_those_of_its_migrations():
+    steps = (ROOT / "bot" / "store" / "migrations").glob("*.sql")
+    made = {
+        name
+        for step in steps
+        for name in re.findall(r"^CREATE TABLE (\w+)", step.read_text(encoding="utf-8"), re.M)
+    }
+    storage = _section("docs/architecture.md", "Storage")
+    (listed,) = re.findall(r"^\*\*Tables\.\*\*(.*?)\n\n", storage, re.M | re.S)
+    assert made <= set(_CODE.findall(listed))
+
+
+def test_the_exported_example_has_every_document_and_nothing_private_in_it():
+    ((_, example),) = [
+        fence for fence in _FENCE.findall(_section("docs/memory.md", "Export")) if fence[0]
+    ]
+    exported = json.loads(example)
+    assert exported["documents"].keys() == {*EXPORTED, "summary"}
+    assert not is_sensitive(example)
+
+
+def test_every_folder_of_tests_is_explained():
+    explained = {item for item, _ in _listed("CONTRIBUTING.md", r"tests/\w+")}
+    assert {f"tests/{path.parent.name}" for path in ROOT.glob("tests/*/test_*.py")} <= explained
 
 
 def test_decisions_are_numbered_and_tell_context_decision_and_consequences():

@@ -48,7 +48,13 @@ ORDER BY e.number, p.id, pm.message_id;
 
 -- name: summary_messages
 -- What a summary was made from.
-SELECT message_id FROM summary_messages WHERE stream_id = :stream_id ORDER BY message_id;
+SELECT r.message_id FROM summary_messages AS r
+JOIN streams AS t ON t.id = r.stream_id
+JOIN scopes AS s ON s.id = t.scope_id
+JOIN chats AS c ON c.id = t.chat_id
+WHERE s.bot_id = :bot_id AND s.kind = :scope_kind AND s.key = :key
+  AND c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
+ORDER BY r.message_id;
 
 -- name: take_number$
 -- The next number of a scope.
@@ -96,7 +102,7 @@ ON CONFLICT DO NOTHING;
 UPDATE streams SET summary = :summary, changed_at = :at, version = version + 1 WHERE id = :id;
 
 -- name: clear_summary_messages!
--- Before a new summary names its own.
+-- It was cleared.
 DELETE FROM summary_messages WHERE stream_id = :stream_id;
 
 -- name: add_summary_messages*!
@@ -169,6 +175,18 @@ WHERE stream_id = :stream_id AND NOT EXISTS (SELECT 1 FROM proofs WHERE entry_id
 -- name: rests_on$
 -- Whether a summary was made from a message.
 SELECT 1 FROM summary_messages WHERE stream_id = :stream_id AND message_id = :message_id;
+
+-- name: blank_later_summaries!
+-- Summaries of revisions since the first that read the message for one.
+UPDATE revisions
+SET before = json_remove(before, '$.summary'), after = json_remove(after, '$.summary')
+WHERE stream_id = :stream_id AND id >= (
+    SELECT min(r.id) FROM revisions AS r
+    WHERE r.stream_id = :stream_id AND instr(r.after, :message_id) > 0
+      AND EXISTS (
+          SELECT 1 FROM json_each(r.after, '$.summary.messages') AS m WHERE m.value = :message_id
+      )
+) AND (json_type(before, '$.summary') IS NOT NULL OR json_type(after, '$.summary') IS NOT NULL);
 
 -- name: blank_revisions!
 -- The record of changes no longer tells what rested on the message. Looking for its digits first
