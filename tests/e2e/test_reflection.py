@@ -513,6 +513,7 @@ async def test_what_is_said_in_private_reaches_no_group(
     own = await circle.room.order("/我的记忆", who=circle.one)
     shown_to_operator = await circle.room.order(f"/记忆 成员 {circle.one.user_id}")
     await circle.room.order("/记忆")
+    assert "紫色大象" not in await bot.tell(f"/记忆 成员 {circle.one.user_id}")
     await circle.say(circle.one, "大家好")
     await circle.reflect("group")
     await circle.reflect("member")
