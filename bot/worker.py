@@ -17,7 +17,7 @@ from bot.app import App
 from bot.budget import reflection_budget_is_spent, warn_of_budgets
 from bot.errors import StoreBusy, StoreError
 from bot.memory.backoff import retry_minutes
-from bot.memory.triggers import TaskStats, TriggerRules, due, earliest_due_at
+from bot.memory.triggers import Reason, TaskStats, TriggerRules, due, earliest_due_at
 from bot.model import TaskName
 from bot.reflect import reflect
 from bot.settings import Settings
@@ -33,6 +33,7 @@ from bot.store.tasks import (
     queue_task,
     renew_lease,
     standing,
+    standing_now,
     withdraw_task,
 )
 
@@ -123,11 +124,19 @@ def _horizon(app: App, task: TaskName) -> Horizon:
 
 
 async def _queue_if_due(app: App, found: Standing) -> bool:
-    reason = due(found.task, _stats(found), _rules(app.settings.of(found.chat)), app.clock.now())
-    if reason is None:
+    if _reason(app, found) is None:
         return False
     async with app.db.transaction() as tx:
-        return await queue_task(tx, found, reason, app.clock.now())
+        # Another process may have reflected it since it was found.
+        current = await standing_now(tx, found.chat, found.task)
+        reason = _reason(app, current) if current else None
+        if current is None or reason is None:
+            return False
+        return await queue_task(tx, current, reason, app.clock.now())
+
+
+def _reason(app: App, found: Standing) -> Reason | None:
+    return due(found.task, _stats(found), _rules(app.settings.of(found.chat)), app.clock.now())
 
 
 def _stats(found: Standing) -> TaskStats:

@@ -170,7 +170,14 @@ async def due_candidates(db: Database, task: TaskName, horizon: Horizon) -> list
 async def standing(db: Database, chat: Chat, task: TaskName) -> Standing | None:
     """Return how a task stands in a chat, ``None`` if it has nothing to read there."""
     async with db.reader() as connection:
-        row = await _sql.standing(connection, **chat_key(chat), task=task)
+        return await standing_now(connection, chat, task)
+
+
+async def standing_now(
+    connection: aiosqlite.Connection, chat: Chat, task: TaskName
+) -> Standing | None:
+    """Return the same as seen by a transaction, during which it does not change."""
+    row = await _sql.standing(connection, **chat_key(chat), task=task)
     return _standing(row) if row else None
 
 

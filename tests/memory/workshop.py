@@ -192,7 +192,9 @@ class Workshop:
         return row
 
     async def answer_once(self, chat: Chat = PRIVATE) -> None:
-        """Let the bot have answered in a chat."""
+        """Let the bot have answered in a chat, in words that are not read again."""
+        await self.hear("在吗", by=FISH, chat=chat, kind="command", pending=False)
+        await self.say_own("在", chat, kind="notice")
         turn = NewTurn(
             chat=chat,
             user_id=FISH,
