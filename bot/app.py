@@ -20,6 +20,7 @@ from bot.platform.accounts import Accounts
 from bot.platform.outbox import Outbox
 from bot.prompts import Prompts
 from bot.settings import Settings
+from bot.store.access import AccessBook, open_access
 from bot.store.chats import account_ids
 from bot.store.database import Database, open_database
 from bot.store.group_commit import GroupCommit
@@ -36,6 +37,7 @@ class App:
     clock: Clock
     db: Database
     settings: SettingsBook
+    access: AccessBook
     model: ChatModel
     routes: Routes
     prompts: Prompts
@@ -145,6 +147,7 @@ async def open_app(
             clock=clock,
             db=db,
             settings=settings,
+            access=await open_access(db),
             model=model or _configured_model(routes, db, clock, stack),
             routes=routes,
             prompts=Prompts(),

@@ -24,8 +24,9 @@ from bot.store.memory import Remembered, admins_of_chat, names_of_chat, read_str
 from bot.store.messages import newest_with_id
 from bot.store.tasks import Claim, Cursor, batch_rows, cursor
 
-OWN_WORDS = frozenset({"text", "at", "face"})
-"""Segments by which somebody says something themselves; the rest is shown, forwarded or shared."""
+OWN_WORDS = frozenset({"text"})
+"""Segments by which somebody says something themselves; to @ somebody or to show, forward or share
+something is no statement."""
 
 
 @dataclass(frozen=True, slots=True)

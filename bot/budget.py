@@ -6,7 +6,6 @@ from bot.alert import alert
 from bot.app import App
 from bot.clock import day_start
 from bot.llm.protocol import Purpose
-from bot.model import Chat
 from bot.store.alerts import claim_alert
 from bot.store.usage import tokens_since, usage_since
 
@@ -31,12 +30,6 @@ BUDGET_WORDS: Mapping[str, str] = {
 
 WARNING_SHARE = 0.8
 """Operators are told once so much of a budget is spent."""
-
-
-async def chat_budget_is_spent(app: App, chat: Chat, day_start: int) -> bool:
-    """Whether the answers of this local day have cost all that ``dailyTokenBudget`` allows."""
-    budget = app.settings.of(chat).daily_token_budget.chat
-    return await tokens_since(app.db, day_start, BUDGETS["chat"]) >= budget
 
 
 async def reflection_budget_is_spent(app: App) -> bool:

@@ -38,9 +38,9 @@ async def welcome(app: App, bot_id: str) -> None:
 
 async def _answer_left(app: App, stored: StoredMessage) -> None:
     message = stored.message
-    known = await situation(app.db, message.chat, message.sender.user_id, message.reply_to)
-    if not admits(app, message, known):
+    if not admits(app, message):
         return
+    known = await situation(app.db, message.chat, message.sender.user_id, message.reply_to)
     standing = Standing(
         is_new=True,
         recalled=stored.recalled_at is not None,

@@ -15,7 +15,7 @@ from bot.errors import SendError
 from bot.model import Message, StoredMessage
 from bot.note import note
 from bot.onebot.events import Ignored, MessageArrived, Recalled, read_event
-from bot.onebot.forward import forward_id
+from bot.onebot.forward import NO_ANSWERS, forward_id
 from bot.onebot.render import render, unnamed_mentions
 from bot.recall import recall
 from bot.store.chats import Situation, rename_chat, situation
@@ -72,28 +72,33 @@ async def ingest(app: App, raw: Mapping[str, object], *, live: bool = True) -> I
 
 
 async def _take_in(app: App, event: MessageArrived, live: bool) -> Ingested:
-    names = await _names(app, event.message)
-    message = replace(event.message, text=render(event.message.segments, names))
-    known = await situation(app.db, message.chat, message.sender.user_id, message.reply_to)
+    message = replace(event.message, text=_rendered(app, event.message, {}))
     command = _command(app, message)
     if live and message.direction == "inbound":
         app.accounts.came_online(message.chat.bot_id)
-    if not admits(app, message, known):
-        return Ingested(message, _standing(app, message, known), command)
+    if not admits(app, message):
+        return Ingested(message, _standing(app, message, await _situation(app, message)), command)
     message = replace(message, kind="command") if command else message
-    receipt = await app.arrivals.add(Arrival(message, live, pending=_waits(app, message)))
-    if receipt.is_new:
-        await _complete(app, event, known, receipt, names)
+    # Queued before anything is awaited: rows stand in the order in which messages came.
+    stored = app.arrivals.put(Arrival(message, live, pending=_waits(app, message)))
+    known = await _situation(app, message)
+    receipt = await stored
     standing = _standing(app, message, known, receipt)
+    if receipt.is_new:
+        message = await _completed(app, event, known, receipt)
     return Ingested(message, standing, command, receipt.row_id)
 
 
-def admits(app: App, message: Message, known: Situation) -> bool:
+async def _situation(app: App, message: Message) -> Situation:
+    return await situation(app.db, message.chat, message.sender.user_id, message.reply_to)
+
+
+def admits(app: App, message: Message) -> bool:
     """Whether a message may be recorded, by the chat's switch and the general rules."""
     settings = app.settings.general
     return is_admitted(
         message,
-        known.access,
+        app.access.of(message.chat),
         group_access=settings.group_access,
         private_access=settings.private_access,
         is_operator=app.is_operator(message.sender.user_id),
@@ -126,28 +131,33 @@ def _standing(
     )
 
 
-async def _names(app: App, message: Message) -> dict[str, str]:
-    """Return what the people are called in this chat who are @-ed without a name."""
-    if not (nameless := unnamed_mentions(message)):
-        return {}
-    names = await names_in_chat(app.db, message.chat, nameless)
-    if app.config.nickname:
-        names.setdefault(message.chat.bot_id, app.config.nickname[0])
-    return names
+def _rendered(
+    app: App,
+    message: Message,
+    names: Mapping[str, str],
+    answers: Mapping[str, object] = NO_ANSWERS,
+) -> str:
+    own = {message.chat.bot_id: app.name}
+    return render(message.segments, {**own, **names}, answers)
 
 
-async def _complete(
-    app: App, event: MessageArrived, known: Situation, receipt: Receipt, names: dict[str, str]
-) -> None:
-    """Add what an event says besides its message, once that is durable."""
+async def _completed(
+    app: App, event: MessageArrived, known: Situation, receipt: Receipt
+) -> Message:
+    """Return a new message with what has to be looked up: names of those who are @-ed without
+    one, lines of merged forwards, the group's name. It is durable without them."""
     message = receipt.message
     if event.group_name and event.group_name != known.name:
         async with app.db.transaction() as tx:
             await rename_chat(tx, message.chat, event.group_name)
-    if forward_id(message.segments) is not None:
-        answers = await _forward_answers(app, message)
+    nameless = set(unnamed_mentions(message)) - {message.chat.bot_id}
+    names = await names_in_chat(app.db, message.chat, nameless) if nameless else {}
+    answers = await _forward_answers(app, message)
+    text = _rendered(app, message, names, answers)
+    if text != message.text:
         async with app.db.transaction() as tx:
-            await replace_text(tx, receipt.row_id, render(message.segments, names, answers))
+            await replace_text(tx, receipt.row_id, text)
+    return replace(message, text=text)
 
 
 async def _forward_answers(app: App, message: Message) -> dict[str, object]:

@@ -39,7 +39,6 @@ from bot.store.chats import (
     role_in_group,
     set_muted,
     set_removed,
-    situation,
     title_changed,
 )
 from bot.text import display_name
@@ -95,7 +94,7 @@ async def _note_members(
     app: App,
     event: CardChanged | TitleChanged | MemberJoined | MemberLeft | AdminChanged | GroupRenamed,
 ) -> None:
-    if not await _is_recorded(app, event.chat):
+    if not _is_recorded(app, event.chat):
         return
     now = app.clock.now()
     async with app.db.transaction() as tx:
@@ -115,8 +114,8 @@ async def _note_members(
                 await rename_chat(tx, chat, name)
 
 
-async def _is_recorded(app: App, chat: Chat) -> bool:
-    access = (await situation(app.db, chat, "")).access
+def _is_recorded(app: App, chat: Chat) -> bool:
+    access = app.access.of(chat)
     if app.settings.general.group_access == "approved":
         return access == "enabled"
     return access != "disabled"

@@ -36,15 +36,18 @@ async def record_own(
 ) -> int:
     """Keep a message that the account has just sent and return its row."""
     now = app.clock.now()
+    # Clients give whole seconds, so an own message does too: else it would stand after all that
+    # people say within its second.
+    sent_at = now // 1000 * 1000
     text = render(segments, {})
     message = Message(
         chat=chat,
         platform_id=platform_id or _made_up_id(chat, now, text),
         sender=Sender(chat.bot_id),
         direction="outbound",
-        sent_at=now,
+        sent_at=sent_at,
         received_at=now,
-        local_date=local_date(now, app.config.timezone),
+        local_date=local_date(sent_at, app.config.timezone),
         segments=segments,
         text=text,
         kind=kind,

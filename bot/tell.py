@@ -3,9 +3,10 @@
 from loguru import logger
 
 from bot.app import App
+from bot.clock import day_start
 from bot.errors import SendError
 from bot.notices import apology, budget_notice, privacy_notice, unconfigured_notice
-from bot.scene import Scene, day_start
+from bot.scene import Scene
 from bot.send import send_notice
 from bot.store.chats import claim_notice, withdraw_notice
 
@@ -28,7 +29,8 @@ async def tell_unconfigured(app: App, scene: Scene) -> bool:
 
 async def tell_budget_spent(app: App, scene: Scene) -> bool:
     """Say that the budget is spent, once on each local day; true if something was sent."""
-    is_due = await _claim(app, scene, "budget", due_before=day_start(app, scene.now))
+    today = day_start(scene.now, app.config.timezone)
+    is_due = await _claim(app, scene, "budget", due_before=today)
     return is_due and await _tell(app, scene, budget_notice())
 
 

@@ -9,14 +9,20 @@ from bot.errors import SendError
 from plugins.adapter import QuietGroupMessage, QuietPrivateMessage
 from plugins.current import TakenIn, current_app
 
-given_command = on_type((QuietGroupMessage, QuietPrivateMessage), priority=10, block=False)
+
+def is_command(taken: TakenIn) -> bool:
+    """Whether a message is a command; the others need not be run past the handler."""
+    return taken is not None and taken.command is not None
+
+
+given_command = on_type(
+    (QuietGroupMessage, QuietPrivateMessage), rule=is_command, priority=10, block=False
+)
 
 
 @given_command.handle()
 async def obey(matcher: Matcher, taken: TakenIn) -> None:
-    """Do what a command asks; other messages go on."""
-    if taken is None or taken.command is None:
-        return
+    """Do what a command asks; nothing else hears of it."""
     matcher.stop_propagation()
     try:
         await command(current_app(), taken)

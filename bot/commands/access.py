@@ -11,7 +11,6 @@ from bot.store.chats import (
     block,
     open_request,
     open_requests,
-    set_access,
     unblock,
 )
 from bot.text import display_name
@@ -26,8 +25,7 @@ async def enable(call: Call) -> str:
     """启用: record and answer this chat, or one named by kind and id."""
     chat = _target(call)
     app = call.app
-    async with app.db.transaction() as tx:
-        await set_access(tx, chat, "enabled", by=call.caller_id, at=app.clock.now())
+    await app.access.switch(chat, "enabled", by=call.caller_id, at=app.clock.now())
     return f"已启用{_shown(chat)}。\n{privacy_notice(app.reading_models)}"
 
 
@@ -35,8 +33,7 @@ async def disable(call: Call) -> str:
     """停用: neither record nor answer this chat, or one named by kind and id."""
     chat = _target(call)
     app = call.app
-    async with app.db.transaction() as tx:
-        await set_access(tx, chat, "disabled", by=call.caller_id, at=app.clock.now())
+    await app.access.switch(chat, "disabled", by=call.caller_id, at=app.clock.now())
     app.floor.silence(chat)
     return f"已停用{_shown(chat)}：不再记录，也不再回应。发送 /启用 可恢复。"
 

@@ -1,5 +1,6 @@
 """Chats, people and accounts: access, membership, names, notices, requests."""
 
+import sqlite3
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,7 @@ from bot.model import Chat, Member, Role
 from bot.store.database import Database
 from bot.store.messages import chat_key
 from bot.store.queries import load
+from bot.store.sqlite import Call, in_order
 
 Access = Literal["", "enabled", "disabled"]
 RequestKind = Literal["friend", "group_add", "group_invite"]
@@ -52,7 +54,17 @@ async def situation(
 ) -> Situation:
     """Return the situation of a message of ``user_id`` in ``chat`` that quotes ``reply_to``."""
     async with db.reader() as connection:
-        row = await _sql.situation(connection, **chat_key(chat), user_id=user_id, reply_to=reply_to)
+        (rows,) = await in_order(connection, situation_call(chat, user_id, reply_to))
+    return situation_of(rows[0])
+
+
+def situation_call(chat: Chat, user_id: str, reply_to: str | None = None) -> Call:
+    """Return the query behind ``situation``, for a visit that asks more."""
+    return (_sql.situation, {**chat_key(chat), "user_id": user_id, "reply_to": reply_to})
+
+
+def situation_of(row: sqlite3.Row) -> Situation:
+    """Return the situation that the row of ``situation_call`` holds."""
     return Situation(
         known=row["chat_id"] is not None,
         access=row["access"],

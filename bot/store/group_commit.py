@@ -39,11 +39,16 @@ class GroupCommit(Generic[Item, Outcome]):
         Raises:
             whatever ``commit`` raised for the item alone.
         """
+        return await self.put(item)
+
+    def put(self, item: Item) -> asyncio.Future[Outcome]:
+        """Queue an item at once, behind all that were queued before, and return its outcome to be
+        awaited."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._queue.append((item, future))
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
-        return await future
+        return future
 
     async def flush(self) -> None:
         """Wait until everything that was queued is committed."""

@@ -9,6 +9,7 @@ import aiosqlite
 from bot.model import Chat, Message, Segment, Sender, StoredMessage
 from bot.store.database import Database
 from bot.store.queries import load
+from bot.store.sqlite import Call
 
 EARLY_RECALL_MS = 10 * 60_000
 """How long a recall waits for a message that has not arrived."""
@@ -56,6 +57,21 @@ async def recent_messages(db: Database, chat: Chat, limit: int) -> list[StoredMe
     async with db.reader() as connection:
         rows = [row async for row in _sql.recent(connection, **chat_key(chat), limit=limit)]
     return [stored_message(row, chat) for row in reversed(rows)]
+
+
+def recent_call(chat: Chat, limit: int) -> Call:
+    """Return the query behind ``recent_messages``, newest first, for a visit that asks more."""
+    return (_sql.recent, {**chat_key(chat), "limit": limit})
+
+
+def newest_with_id_call(chat: Chat, platform_id: str) -> Call:
+    """Return the query behind ``newest_with_id``, for a visit that asks more."""
+    return (_sql.newest_with_id, {**chat_key(chat), "platform_id": platform_id})
+
+
+def by_rows_call(row_ids: Iterable[int]) -> Call:
+    """Return the query behind ``messages_by_rows``, for a visit that asks more."""
+    return (_sql.by_rows, {"ids": json.dumps(list(row_ids))})
 
 
 async def newest_with_id(db: Database, chat: Chat, platform_id: str) -> StoredMessage | None:

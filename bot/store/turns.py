@@ -1,7 +1,8 @@
 """Turns: what was asked, how far its answer got, and what the conversation shows of it."""
 
 import json
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,7 @@ from bot.model import Chat, Turn, TurnEnding, TurnLine
 from bot.store.database import Database
 from bot.store.messages import chat_key
 from bot.store.queries import load
+from bot.store.sqlite import Call, in_order
 
 _sql = load("turns")
 
@@ -130,8 +132,21 @@ async def sent_count(db: Database, chat: Chat) -> int:
 async def recent_turns(db: Database, chat: Chat, limit: int) -> list[Turn]:
     """Return the newest answered turns of a chat with their lines, oldest first."""
     async with db.reader() as connection:
-        rows = [r async for r in _sql.recent_turns(connection, **chat_key(chat), limit=limit)]
-        lines = await _lines(connection, [row["id"] for row in rows])
+        return turns_of(*await in_order(connection, *recent_calls(chat, limit)))
+
+
+def recent_calls(chat: Chat, limit: int) -> tuple[Call, Call]:
+    """Return the two queries behind ``recent_turns``, for a visit that asks more."""
+    key = {**chat_key(chat), "limit": limit}
+    return ((_sql.recent_turns, key), (_sql.recent_lines, key))
+
+
+def turns_of(rows: Sequence[sqlite3.Row], line_rows: Iterable[sqlite3.Row]) -> list[Turn]:
+    """Return the turns that the rows of ``recent_calls`` hold, oldest first."""
+    lines: dict[int, list[TurnLine]] = {}
+    for row in line_rows:
+        line = TurnLine(row["message_id"], row["part"], row["text"])
+        lines.setdefault(row["turn_id"], []).append(line)
     return [
         Turn(
             id=row["id"],
@@ -146,33 +161,31 @@ async def recent_turns(db: Database, chat: Chat, limit: int) -> list[Turn]:
     ]
 
 
-async def _lines(
-    connection: aiosqlite.Connection, turn_ids: Sequence[int]
-) -> dict[int, list[TurnLine]]:
-    lines: dict[int, list[TurnLine]] = {}
-    if turn_ids:
-        async for row in _sql.lines_of(connection, turn_ids=json.dumps(turn_ids)):
-            line = TurnLine(row["message_id"], row["part"], row["text"])
-            lines.setdefault(row["turn_id"], []).append(line)
-    return lines
-
-
 async def turn_load(
     db: Database, chat: Chat, user_id: str, *, now: int, day_start: int
 ) -> TurnLoad:
     """Return how many turns were taken in the last minute, hour and day."""
     async with db.reader() as connection:
-        row = await _sql.load(
-            connection,
-            **chat_key(chat),
-            user_id=user_id,
-            minute_ago=now - 60_000,
-            hour_ago=now - 3_600_000,
-            day_start=day_start,
-        )
+        (rows,) = await in_order(connection, load_call(chat, user_id, now, day_start))
+    return load_of(rows[0])
+
+
+def load_call(chat: Chat, user_id: str, now: int, day_start: int) -> Call:
+    """Return the query behind ``turn_load``, for a visit that asks more."""
+    moments = {"minute_ago": now - 60_000, "hour_ago": now - 3_600_000, "day_start": day_start}
+    return (_sql.load, {**chat_key(chat), "user_id": user_id, **moments})
+
+
+def load_of(row: sqlite3.Row) -> TurnLoad:
+    """Return the load that the row of ``load_call`` holds."""
     return TurnLoad(
         row["member_minute"],
         row["member_day"],
         tuple(json.loads(row["all_minute"])),
         row["unaddressed_hour"],
     )
+
+
+def count_call(chat: Chat) -> Call:
+    """Return the query behind ``sent_count``, for a visit that asks more."""
+    return (_sql.sent_count, chat_key(chat))

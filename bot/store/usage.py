@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bot.model import Usage
 from bot.store.database import Database
 from bot.store.queries import load
+from bot.store.sqlite import Call
 
 _sql = load("usage")
 
@@ -57,3 +58,8 @@ async def tokens_since(db: Database, since: int, purposes: Iterable[str]) -> int
     names = json.dumps(sorted(purposes))
     async with db.reader() as connection:
         return await _sql.tokens_since(connection, since=since, purposes=names)
+
+
+def tokens_call(since: int, purposes: Iterable[str]) -> Call:
+    """Return the query behind ``tokens_since``, for a visit that asks more."""
+    return (_sql.tokens_since, {"since": since, "purposes": json.dumps(sorted(purposes))})

@@ -22,7 +22,7 @@ from bot.llm.scripted import Line, Script, ScriptedModel
 from bot.model import Chat, Message, Scope, Segment, Sender, TaskName, TurnLine, Usage
 from bot.onebot.events import Recalled
 from bot.recall import recall
-from bot.simulate import VirtualClock, WorldPlatform
+from bot.simulate import Person, VirtualClock, WorldPlatform
 from bot.simulate.actions import Desk
 from bot.store.ingest import Arrival, store_arrivals
 from bot.store.memory import cursors_of
@@ -143,6 +143,7 @@ class Workshop:
         self.clock = clock
         self.model = model
         self.world = new_world()
+        self.world.join(int(OTHER_GROUP.id), Person(int(OPERATOR), "管家"))
         self.platform = WorldPlatform(self.world, clock)
         app.accounts.connect(BOT, self.platform)
 

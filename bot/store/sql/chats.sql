@@ -29,6 +29,10 @@ LEFT JOIN messages AS quoted ON quoted.id = (
     ORDER BY sent_at DESC LIMIT 1
 );
 
+-- name: switched_chats
+-- Those that an operator switched on or off.
+SELECT bot_id, kind, peer_id, access FROM chats WHERE access <> '';
+
 -- name: set_access!
 -- An operator's word on whether a chat is recorded and answered.
 UPDATE chats SET access = :access, access_by = :by, access_at = :at

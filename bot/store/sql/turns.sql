@@ -51,10 +51,17 @@ WHERE t.chat_id = (
 ORDER BY t.id DESC
 LIMIT :limit;
 
--- name: lines_of
--- The lines of some turns, in their order.
+-- name: recent_lines
+-- The lines of the newest answered turns of a chat, in their order.
 SELECT turn_id, message_id, part, text FROM turn_lines
-WHERE turn_id IN (SELECT value FROM json_each(:turn_ids))
+WHERE turn_id IN (
+    SELECT id FROM turns
+    WHERE chat_id = (
+        SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+    ) AND state = 'sent'
+    ORDER BY id DESC
+    LIMIT :limit
+)
 ORDER BY turn_id, position;
 
 -- name: load^
