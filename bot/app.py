@@ -58,8 +58,8 @@ class App:
     def reading_models(self) -> tuple[str, ...]:
         """The names of the models that may read messages, to answer them or to remember."""
         purposes: tuple[Purpose, ...] = ("chat", "reflect.group")
-        configured = (p for p in purposes if self.routes.is_configured(p))
-        routes = (route for p in configured for route in self.routes.candidates(p))
+        configured: list[Purpose] = [p for p in purposes if self.routes.is_configured(p)]
+        routes = (route for name in configured for route in self.routes.candidates(name))
         return tuple(dict.fromkeys(route.model for route in routes))
 
     def is_operator(self, user_id: str) -> bool:

@@ -15,6 +15,8 @@ from nonebot.adapters.onebot.v11 import (
     FriendRequestEvent,
     GroupMessageEvent,
     GroupRequestEvent,
+    Message,
+    MessageSegment,
     NoticeEvent,
     PrivateMessageEvent,
     RequestEvent,
@@ -34,8 +36,22 @@ _KINDS = {
 _MILLISECONDS_FROM = 100_000_000_000
 
 
-class QuietEvent(Event):
-    """Any event of no known kind. What people wrote does not go to the log."""
+class Quiet:
+    """What all our events share: what people wrote does not go to the log.
+
+    NoneBot also formats the whole event for every matcher that looks at it, unless it is short.
+    """
+
+    def get_log_string(self) -> str:
+        """Say nothing; see ``nonebot.adapters.Event``."""
+        raise NoLogException
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+
+class QuietEvent(Quiet, Event):
+    """Any event of no known kind."""
 
     raw_event: dict[str, Any]
     """The event's JSON as it arrived."""
@@ -45,29 +61,17 @@ class QuietEvent(Event):
         # NoneBot looks for commands in whatever calls itself a message.
         return "unknown" if self.post_type == "message" else self.post_type
 
-    @override
-    def get_log_string(self) -> str:
-        raise NoLogException
 
-
-class QuietGroupMessage(GroupMessageEvent):
+class QuietGroupMessage(Quiet, GroupMessageEvent):
     """A message in a group."""
 
     raw_event: dict[str, Any]
 
-    @override
-    def get_log_string(self) -> str:
-        raise NoLogException
 
-
-class QuietPrivateMessage(PrivateMessageEvent):
+class QuietPrivateMessage(Quiet, PrivateMessageEvent):
     """A message in a private chat."""
 
     raw_event: dict[str, Any]
-
-    @override
-    def get_log_string(self) -> str:
-        raise NoLogException
 
 
 class QuietOwnMessage(QuietEvent):
@@ -76,44 +80,28 @@ class QuietOwnMessage(QuietEvent):
     post_type: Literal["message_sent"]  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
-class QuietNotice(NoticeEvent):
+class QuietNotice(Quiet, NoticeEvent):
     """A notice that has no model of its own."""
 
     raw_event: dict[str, Any]
 
-    @override
-    def get_log_string(self) -> str:
-        raise NoLogException
 
-
-class QuietRequest(RequestEvent):
+class QuietRequest(Quiet, RequestEvent):
     """A request that has no model of its own."""
 
     raw_event: dict[str, Any]
 
-    @override
-    def get_log_string(self) -> str:
-        raise NoLogException
 
-
-class QuietFriendRequest(FriendRequestEvent):
+class QuietFriendRequest(Quiet, FriendRequestEvent):
     """A friend request."""
 
     raw_event: dict[str, Any]
 
-    @override
-    def get_log_string(self) -> str:
-        raise NoLogException
 
-
-class QuietGroupRequest(GroupRequestEvent):
+class QuietGroupRequest(Quiet, GroupRequestEvent):
     """A request to join, or an invitation."""
 
     raw_event: dict[str, Any]
-
-    @override
-    def get_log_string(self) -> str:
-        raise NoLogException
 
 
 class Adapter(OneBotAdapter):
@@ -171,7 +159,10 @@ def _mended_message(raw: Mapping[str, Any]) -> dict[str, Any]:
     anonymous = raw.get("anonymous")
     return {
         # Without the quote: NoneBot would ask the client for it before anyone sees the message.
-        "message": [segment.as_json() for segment in segments if segment.type != "reply"],
+        # Built here: from JSON it would make a schema for every segment, twice.
+        "message": Message(
+            [MessageSegment(s.type, dict(s.data)) for s in segments if s.type != "reply"]
+        ),
         "raw_message": str(raw.get("raw_message") or ""),
         "message_id": _integer(raw.get("message_id")),
         "user_id": _integer(raw.get("user_id")),
