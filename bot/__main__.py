@@ -34,8 +34,6 @@ CORE_PLUGINS = (
 PING_SECONDS = 5
 """A half-open connection keeps its account from coming back until a ping fails."""
 
-SWITCH_SECONDS = 0.001
-
 COMMANDS: Mapping[str, str] = {
     "run": "start the bot (the default)",
     "doctor": "check the configuration, database, models and port; print what to paste into NapCat",
@@ -108,9 +106,6 @@ def _absolute(path: str) -> Path:
 def _run(config: Config) -> int:
     asyncio.run(_prepare(config))
     configure(config.log_level)
-    # Results of the database's threads wait for the interpreter's lock this long at most; 5 ms, its
-    # default, is as long as the whole way of a message.
-    sys.setswitchinterval(SWITCH_SECONDS)
     os.environ.update(config.nonebot_environ())
     nonebot.init(driver="~fastapi", **config.nonebot_options())
     nonebot.get_driver().register_adapter(Adapter)

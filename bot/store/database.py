@@ -1,14 +1,15 @@
 """The connections of one process: one writer, a few readers, a group commit for ingest.
 
-See ``docs/architecture.md``, "Storage". All writes go through ``Database.transaction``; a read
-never waits for a write.
+See ``docs/architecture.md``, "Storage". All writes go through ``Database.transaction`` or, those
+of every message, ``Database.write``; a read never waits for a write.
 """
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import aiosqlite
 from loguru import logger
@@ -18,6 +19,8 @@ from bot.store import sqlite
 from bot.store.migrate import migrate
 
 READER_COUNT = 3
+
+T = TypeVar("T")
 
 
 class Database:
@@ -64,6 +67,23 @@ class Database:
             if sqlite.is_busy(error):
                 raise _busy(self.path) from error
             raise
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do some work in a write transaction of its own, in one visit to the writer's thread.
+
+        For what is done for every message: a transaction of many awaited statements costs a tenth
+        of a millisecond for each.
+
+        Raises:
+            StoreBusy: another process held the write lock longer than the busy time-out.
+        """
+        async with self._writing:
+            try:
+                return await sqlite.transact(self._writer, work)
+            except sqlite3.OperationalError as error:
+                if sqlite.is_busy(error):
+                    raise _busy(self.path) from error
+                raise
 
     @asynccontextmanager
     async def reader(self) -> AsyncIterator[aiosqlite.Connection]:

@@ -4,17 +4,17 @@ See ``docs/architecture.md``, "The way of one message".
 """
 
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any
-
-import aiosqlite
 
 from bot.model import Chat, Message
 from bot.store.database import Database
 from bot.store.queries import load
-from bot.store.sqlite import Call, in_order
+from bot.store.sqlite import Call, run
 
 TASKS: dict[str, tuple[str, ...]] = {
     "group": ("group", "member-batch"),
@@ -56,18 +56,23 @@ async def store_arrivals(db: Database, arrivals: Sequence[Arrival]) -> list[Rece
         StoreBusy: another process held the write lock for too long; nothing was written.
     """
     rows = [_row(arrival) for arrival in arrivals]
-    async with db.transaction() as tx:
-        newest_id = await _sql.newest_id(tx)
-        mine = (_sql.added, {"newest_id": newest_id})
-        *_, found = await in_order(tx, *_people(rows), *_messages(rows), mine)
-        added = {_added_key(row): row for row in found}
-        if any(row["awaited"] for row in added.values()):
-            await _sql.apply_early_recalls(tx, newest_id=newest_id)
-            added = await _added(tx, newest_id)
-            await _sql.drop_met_recalls(tx, newest_id=newest_id)
-        receipts = [await _receipt(tx, a, r, added) for a, r in zip(arrivals, rows, strict=True)]
-        if waiting := _waiting(arrivals, receipts):
-            await _sql.add_pending(tx, waiting)
+    return await db.write(partial(_store, arrivals=arrivals, rows=rows))
+
+
+def _store(
+    connection: sqlite3.Connection, arrivals: Sequence[Arrival], rows: Sequence[_Row]
+) -> list[Receipt]:
+    ((newest_id,),) = run(connection, (_sql.newest_id, {}))
+    for call in (*_people(rows), *_messages(rows)):
+        run(connection, call)
+    added = _added(connection, newest_id)
+    if any(row["awaited"] for row in added.values()):
+        run(connection, (_sql.apply_early_recalls, {"newest_id": newest_id}))
+        added = _added(connection, newest_id)
+        run(connection, (_sql.drop_met_recalls, {"newest_id": newest_id}))
+    receipts = [_receipt(connection, a, r, added) for a, r in zip(arrivals, rows, strict=True)]
+    if waiting := _waiting(arrivals, receipts):
+        run(connection, (_sql.add_pending, waiting))
     return receipts
 
 
@@ -120,8 +125,9 @@ def _messages(rows: Sequence[_Row]) -> Iterator[Call]:
         yield _sql.merge_echoes, own
 
 
-async def _added(tx: aiosqlite.Connection, newest_id: int) -> dict[_Key, aiosqlite.Row]:
-    return {_added_key(row): row async for row in _sql.added(tx, newest_id=newest_id)}
+def _added(connection: sqlite3.Connection, newest_id: int) -> dict[_Key, sqlite3.Row]:
+    rows = run(connection, (_sql.added, {"newest_id": newest_id}))
+    return {_added_key(row): row for row in rows}
 
 
 def _distinct(rows: Sequence[_Row], *fields: str) -> list[_Row]:
@@ -136,23 +142,23 @@ def _distinct(rows: Sequence[_Row], *fields: str) -> list[_Row]:
     return [{**row, "first_at": first[key]["at"]} for key, row in newest.items()]
 
 
-def _added_key(row: aiosqlite.Row) -> _Key:
+def _added_key(row: sqlite3.Row) -> _Key:
     chat = Chat(row["bot_id"], row["kind"], row["peer_id"])
     return (chat, row["platform_id"], row["sent_at"])
 
 
-async def _receipt(
-    tx: aiosqlite.Connection,
+def _receipt(
+    connection: sqlite3.Connection,
     arrival: Arrival,
     row: _Row,
-    added: dict[_Key, aiosqlite.Row],
+    added: dict[_Key, sqlite3.Row],
 ) -> Receipt:
     message = arrival.message
     key = (message.chat, message.platform_id, message.sent_at)
     # Taken out, so that a second copy within the same group is not new.
     if found := added.pop(key, None):
         return Receipt(found["id"], message, True, bool(found["recalled"]))
-    stored = await _sql.find_row(tx, **_identity(row))
+    stored = run(connection, (_sql.find_row, _identity(row)))[0]
     return Receipt(stored["id"], message, False, bool(stored["recalled"]))
 
 

@@ -6,15 +6,17 @@ engine they talk to. See ``docs/architecture.md``, "Storage".
 
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import aiosqlite
 from aiosql.adapters.aiosqlite import AioSQLiteAdapter
 from aiosql.types import SQLOperationType
 
 Synchronous = Literal["FULL", "NORMAL"]
+T = TypeVar("T")
 Call = tuple[Any, Any]
 """A named query, and its parameters or those of each of its rows."""
 
@@ -135,15 +137,38 @@ async def in_order(connection: aiosqlite.Connection, *calls: Call) -> list[Any]:
     Raises:
         sqlite3.Error: the first failure; the queries behind it did not run.
     """
+    return await visit(connection, lambda within: [run(within, call) for call in calls])
+
+
+async def visit(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Do some work with a connection in its own thread, in one visit, and return its result."""
     # aiosqlite has no public way to its thread that takes more than one statement.
-    return await connection._execute(_run, connection._conn, calls)
+    return await connection._execute(work, connection._conn)
 
 
-def _run(connection: sqlite3.Connection, calls: Sequence[Call]) -> list[Any]:
-    return [_rows(connection, *call) for call in calls]
+async def transact(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Do some work in a write transaction of its own, in one visit.
+
+    Raises:
+        sqlite3.Error: it failed, or another process holds the lock; nothing is written.
+    """
+    return await visit(connection, partial(_transacted, work=work))
 
 
-def _rows(connection: sqlite3.Connection, query: Any, parameters: Any) -> list[sqlite3.Row]:
+def _transacted(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        result = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.rollback()
+        raise
+    return result
+
+
+def run(connection: sqlite3.Connection, call: Call) -> list[sqlite3.Row]:
+    """Run a named query, for many rows if it is one of those, and return what it yields."""
+    query, parameters = call
     if query.operation is SQLOperationType.INSERT_UPDATE_DELETE_MANY:
         return connection.executemany(query.sql, parameters).fetchall()
     return connection.execute(query.sql, parameters).fetchall()
