@@ -1,4 +1,4 @@
-"""``python -m bench [ingest|latency|startup|memory|all] [--short]``: measure and print."""
+"""``python -m bench [ingest|latency|startup|memory|reflection|all] [--short]``."""
 
 import argparse
 import signal
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from loguru import logger
 
-from bench import ingest, latency, memory, startup
+from bench import ingest, latency, memory, reflection, startup
 from bench.figures import machine
 from bot.paths import ROOT
 
@@ -28,6 +28,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "latency": latency.measure,
     "startup": startup.measure,
     "memory": memory.measure,
+    "reflection": reflection.measure,
 }
 
 

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from bot.app import open_app
 from bot.clock import SystemClock
 from bot.config import Config, load_config
 from bot.doctor import diagnose
-from bot.errors import QunyiError, StoreError
+from bot.errors import ConfigError, QunyiError, StoreError
 from bot.export import exported_all, exported_scope
 from bot.model import Scope
 from bot.paths import ROOT
@@ -104,6 +105,7 @@ def _absolute(path: str) -> Path:
 
 
 def _run(config: Config) -> int:
+    _require_port(config)
     asyncio.run(_prepare(config))
     configure(config.log_level)
     os.environ.update(config.nonebot_environ())
@@ -112,6 +114,21 @@ def _run(config: Config) -> int:
     _load_plugins()
     nonebot.run(ws_ping_interval=PING_SECONDS, ws_ping_timeout=PING_SECONDS)
     return 0
+
+
+def _require_port(config: Config) -> None:
+    """Say in one sentence what the server would say in many: that something has the port."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((config.host, config.port))
+        except OSError as error:
+            raise ConfigError(
+                "PORT",
+                f"{config.host}:{config.port} cannot be listened on ({error.strerror}); stop what "
+                "uses it, perhaps another Qunyi, or set another PORT and change it in the client",
+            ) from error
 
 
 async def _prepare(config: Config) -> None:

@@ -67,8 +67,10 @@ class App:
         return user_id in self.config.superusers
 
     def is_bot(self, user_id: str, chat: Chat) -> bool:
-        """Whether a user id is an account of this store or a known bot."""
-        return self.accounts.is_known(user_id) or user_id in self.settings.of(chat).bot_accounts
+        """Whether a user id is an account of this store or a known bot; operators never are."""
+        if self.accounts.is_known(user_id):
+            return True
+        return user_id in self.settings.of(chat).bot_accounts and not self.is_operator(user_id)
 
 
 def model_config(config: Config) -> ModelConfig:

@@ -20,7 +20,7 @@ from bot.model import (
     StreamMemory,
 )
 from bot.onebot.render import render
-from bot.store.memory import Remembered, admins_of_chat, names_of_chat, read_stream
+from bot.store.memory import Remembered, admins_of_chat, names_of_chat, read_streams
 from bot.store.messages import newest_with_id
 from bot.store.tasks import Claim, Cursor, batch_rows, cursor
 
@@ -53,7 +53,7 @@ async def read_batch(app: App, claim: Claim) -> Reading:
         app.db, claim, standing.last_id, min(limit, standing.batch_limit or limit)
     )
     messages = await _messages(app, rows.messages)
-    memories = [await read_stream(app.db, stream) for stream in _streams(claim, messages)]
+    memories = await read_streams(app.db, _streams(claim, messages))
     return Reading(
         batch=Batch(
             task=claim.task,
@@ -118,7 +118,7 @@ async def _quote(app: App, stored: StoredMessage) -> Quoted | None:
     if message.reply_to is None:
         return None
     quoted = await newest_with_id(app.db, message.chat, message.reply_to)
-    if quoted is None or quoted.recalled_at is not None:
+    if quoted is None or quoted.recalled_at is not None or quoted.message.kind != "chat":
         return None
     is_bot = quoted.message.direction == "outbound"
     sender_id = "BOT" if is_bot else quoted.message.sender.user_id

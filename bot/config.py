@@ -9,7 +9,7 @@ be written with commas and a blank value means the default. See ``docs/architect
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from ipaddress import ip_address
 from pathlib import Path
@@ -32,7 +32,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from bot.errors import ConfigError, SettingError
-from bot.settings import definition, validated
+from bot.settings import checked_value, definition, validated
 
 LOG_LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
 SQLITE_PREFIX = "sqlite:///"
@@ -248,11 +248,26 @@ def _initial_settings(value: object) -> dict[str, Any]:
     values = _object(value) if isinstance(value, str) else value
     if not isinstance(values, dict):
         raise ValueError(f"{_shown(value)} is no JSON object; {_SETTINGS_CURE}")
-    try:
-        validated(values)
-        return {definition(key).key: item for key, item in values.items()}
-    except SettingError as error:
-        raise ValueError(f"{error}; {_SETTINGS_CURE}") from None
+    problems = list(_setting_problems(values))
+    if problems:
+        raise ValueError(f"{'; '.join(problems)}; {_SETTINGS_CURE}")
+    return {definition(key).key: item for key, item in values.items()}
+
+
+def _setting_problems(values: Mapping[str, object]) -> Iterator[str]:
+    """Yield what is wrong with each setting; if nothing is, with all of them together."""
+    is_each_right = True
+    for key, value in values.items():
+        try:
+            checked_value(key, value)
+        except SettingError as error:
+            is_each_right = False
+            yield str(error)
+    if is_each_right:
+        try:
+            validated(values)
+        except SettingError as error:
+            yield str(error)
 
 
 _SETTINGS_CURE = 'write for example {"memoryIdleMinutes": 15}'

@@ -12,7 +12,7 @@ from bot.app import App
 from bot.conversation.commands import Command, read_command
 from bot.conversation.policy import Standing, is_admitted
 from bot.errors import SendError
-from bot.model import Message, StoredMessage
+from bot.model import Message, MessageKind, StoredMessage
 from bot.note import note
 from bot.onebot.events import Ignored, MessageArrived, Recalled, read_event
 from bot.onebot.forward import NO_ANSWERS, forward_id
@@ -78,7 +78,7 @@ async def _take_in(app: App, event: MessageArrived, live: bool) -> Ingested:
         app.accounts.came_online(message.chat.bot_id)
     if not admits(app, message):
         return Ingested(message, _standing(app, message, await _situation(app, message)), command)
-    message = replace(message, kind="command") if command else message
+    message = replace(message, kind=_kind(message, command, live))
     # Queued before anything is awaited: rows stand in the order in which messages came.
     stored = app.arrivals.put(Arrival(message, live, pending=_waits(app, message)))
     known = await _situation(app, message)
@@ -103,6 +103,14 @@ def admits(app: App, message: Message) -> bool:
         private_access=settings.private_access,
         is_operator=app.is_operator(message.sender.user_id),
     )
+
+
+def _kind(message: Message, command: Command | None, live: bool) -> MessageKind:
+    if command is not None:
+        return "command"
+    # An own message that only a history knows was being sent when the program died. If it was an
+    # answer its turn shows it already; else it is a notice.
+    return "chat" if live or message.direction == "inbound" else "notice"
 
 
 def _command(app: App, message: Message) -> Command | None:

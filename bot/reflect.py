@@ -5,6 +5,7 @@ Load, decide, call, decide, commit. See ``docs/memory.md``, "Output", "Checks" a
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import aiosqlite
 from loguru import logger
@@ -36,7 +37,7 @@ from bot.memory.verdict import (
     Superseded,
 )
 from bot.model import Batch, Stream, StreamMemory, TaskName
-from bot.store.memory import StreamWriter, gone_among, remembered, write_stream
+from bot.store.memory import StreamWriter, gone_among, remembered, rewrite
 from bot.store.tasks import (
     QUARANTINES,
     Claim,
@@ -189,6 +190,9 @@ def _prompt(app: App, run: Run) -> str:
 async def _commit(app: App, run: Run, checked: Checked) -> None:
     """Write everything, or nothing, in one transaction."""
     batch, now = run.reading.batch, app.clock.now()
+    if app.access.of(batch.chat) == "disabled":
+        await _retry_later(app, run, "the chat was switched off meanwhile")
+        return
     # What no model has seen tells nothing of whether it would be refused.
     quarantined = 0 if run.spending.calls else run.reading.cursor.quarantined
     async with app.db.transaction() as tx:
@@ -201,9 +205,7 @@ async def _commit(app: App, run: Run, checked: Checked) -> None:
             quarantined=quarantined,
         ):
             raise LostTask("the cursor stands elsewhere")
-        count = 0
-        for stream, own in _by_stream(checked.changes).items():
-            count += await _write(tx, run, stream, own, gone, now)
+        count = await _write(tx, run, checked.changes, gone, now)
         await _finish(tx, run, "done", now, counts=_counts(checked, count))
 
 
@@ -232,22 +234,27 @@ def _counts(checked: Checked, changes: int) -> dict[str, int]:
 async def _write(
     tx: aiosqlite.Connection,
     run: Run,
-    stream: Stream,
-    changes: list[Change],
+    changes: tuple[Change, ...],
     gone: frozenset[int],
     now: int,
 ) -> int:
-    """Write what still holds of one stream's changes, with its revision; return how many."""
-    now_held = (await remembered(tx, stream)).memory
-    told = _with_sources(changes, run.reading.batch, now_held)
-    holding = recheck(told, gone, [now_held])
-    if not holding:
-        return 0
-    writer = await write_stream(tx, stream, now)
-    for change in holding:
-        await _write_change(writer, run.claim.task, change)
-    await writer.record(by=run.claim.task, why=run.claim.reason, task_id=run.claim.id)
-    return len(holding)
+    """Write what of some changes still holds, with its revisions; return how many that are."""
+    by_stream = _by_stream(changes)
+    holding: dict[Stream, tuple[Change, ...]] = {}
+    for found in await remembered(tx, by_stream):
+        now_held = found.memory
+        told = _with_sources(by_stream[now_held.stream], run.reading.batch, now_held)
+        if still := recheck(told, gone, [now_held]):
+            holding[now_held.stream] = still
+    rewriting = {stream: partial(_change, run.claim.task, own) for stream, own in holding.items()}
+    claim = run.claim
+    await rewrite(tx, rewriting, at=now, by=claim.task, why=claim.reason, task_id=claim.id)
+    return sum(len(own) for own in holding.values())
+
+
+def _change(task: TaskName, changes: tuple[Change, ...], writer: StreamWriter) -> None:
+    for change in changes:
+        _write_change(writer, task, change)
 
 
 def _with_sources(changes: list[Change], batch: Batch, now_held: StreamMemory) -> list[Change]:
@@ -270,10 +277,10 @@ def _still_stands(shown: StreamMemory, now_held: StreamMemory) -> bool:
     )
 
 
-async def _write_change(writer: StreamWriter, task: TaskName, change: Change) -> None:
+def _write_change(writer: StreamWriter, task: TaskName, change: Change) -> None:
     match change:
         case Added():
-            await writer.add(
+            writer.add(
                 change.document,
                 change.text,
                 change.proofs,
@@ -283,11 +290,11 @@ async def _write_change(writer: StreamWriter, task: TaskName, change: Change) ->
                 source_task=task,
             )
         case Proven():
-            await writer.prove(change.entry_number, change.proof)
+            writer.prove(change.entry_number, change.proof)
         case Summarised():
-            await writer.summarise(change.text, change.message_ids)
+            writer.summarise(change.text, change.message_ids)
         case Superseded():
-            await writer.end(change.entry_number, "superseded", change.why, change.proof)
+            writer.end(change.entry_number, "superseded", change.why, change.proof)
 
 
 async def _finish(

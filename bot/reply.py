@@ -23,7 +23,7 @@ from bot.scene import Scene
 from bot.speak import keep_turn, speak
 from bot.store.turns import NewTurn
 from bot.tell import tell_failure, tell_privacy, tell_unconfigured
-from bot.text import display_name
+from bot.text import display_name, json_line
 
 WEEKDAYS = "一二三四五六日"
 """Monday first."""
@@ -86,8 +86,7 @@ def _request(app: App, scene: Scene, turn: NewTurn) -> ModelRequest:
         persona=scene.settings.persona,
         name=app.name,
         is_group=chat.is_group,
-        chat_name=display_name(scene.chat_name, chat.id),
-        chat_id=chat.id,
+        chat=_chat_line(scene),
         may_be_silent=scene.settings.reply_mode == "auto",
         language=scene.settings.reply_language,
     )
@@ -99,6 +98,14 @@ def _request(app: App, scene: Scene, turn: NewTurn) -> ModelRequest:
     return ModelRequest("chat", tuple(messages), chat)
 
 
+def _chat_line(scene: Scene) -> str:
+    """Return which chat it is, as JSON: a group's name is somebody's text like any other."""
+    chat = scene.question.chat
+    if not chat.is_group:
+        return json_line({"senderId": chat.id})
+    return json_line({"groupId": chat.id, "groupName": display_name(scene.chat_name, chat.id)})
+
+
 def _tail(app: App, scene: Scene) -> str:
     local = local_time(scene.now, app.config.timezone)
     asker = scene.question.messages[-1].message.sender
@@ -107,7 +114,12 @@ def _tail(app: App, scene: Scene) -> str:
         now=local.strftime("%Y-%m-%d %H:%M"),
         weekday=f"星期{WEEKDAYS[local.weekday()]}",
         is_group=scene.question.chat.is_group,
-        sender=f"{display_name(asker.display_name, asker.user_id)}({asker.user_id})",
+        sender=json_line(
+            {
+                "senderId": asker.user_id,
+                "senderName": display_name(asker.display_name, asker.user_id),
+            }
+        ),
     )
 
 

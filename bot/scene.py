@@ -96,5 +96,7 @@ def _unanswered(moment: Moment) -> tuple[StoredMessage, ...]:
 
 
 def _quotes(moment: Moment) -> list[StoredMessage]:
+    """Return the quoted messages that a prompt may show: what people and the model said."""
     asked = {stored.row_id for stored in moment.messages}
-    return [q for q in moment.quotes if q.recalled_at is None and q.row_id not in asked]
+    spoken = [q for q in moment.quotes if q.message.kind == "chat" and q.recalled_at is None]
+    return [q for q in spoken if q.row_id not in asked]

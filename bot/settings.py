@@ -495,6 +495,15 @@ def parse_value(key: str, text: str) -> Any:
     return _found(key).parsed(text)
 
 
+def checked_value(key: str, value: object) -> Any:
+    """Return a value as canonical JSON; limits that concern two settings are not checked.
+
+    Raises:
+        SettingError: the key is unknown or the value is not allowed.
+    """
+    return _found(key).checked(value)
+
+
 def validated(values: Mapping[str, object]) -> Settings:
     """Return the defaults with ``values`` (JSON by key) over them.
 

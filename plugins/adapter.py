@@ -6,9 +6,12 @@ JSON as it arrived, typed handlers of other plugins see mended fields, and a quo
 our own store. See ``docs/onebot.md``, "Events".
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from loguru import logger
+from nonebot.adapters.onebot.collator import Collator
 from nonebot.adapters.onebot.v11 import Adapter as OneBotAdapter
 from nonebot.adapters.onebot.v11 import (
     Event,
@@ -21,7 +24,9 @@ from nonebot.adapters.onebot.v11 import (
     PrivateMessageEvent,
     RequestEvent,
 )
+from nonebot.adapters.onebot.v11.adapter import DEFAULT_MODELS
 from nonebot.adapters.onebot.v11.exception import NoLogException
+from nonebot.drivers import WebSocket
 from typing_extensions import override
 
 from bot.onebot.segments import read_segments
@@ -104,12 +109,68 @@ class QuietGroupRequest(Quiet, GroupRequestEvent):
     raw_event: dict[str, Any]
 
 
+class Sieve(WebSocket):
+    """A connection that lets only JSON through.
+
+    NoneBot closes the connection on a frame that is not, and the account is away until the client
+    comes back.
+    """
+
+    def __init__(self, socket: WebSocket) -> None:
+        super().__init__(request=socket.request)
+        self._socket = socket
+
+    @property
+    @override
+    def closed(self) -> bool:
+        return self._socket.closed
+
+    @override
+    async def accept(self) -> None:
+        await self._socket.accept()
+
+    @override
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        await self._socket.close(code, reason)
+
+    @override
+    async def receive(self) -> str | bytes:
+        while True:
+            frame = await self._socket.receive()
+            try:
+                json.loads(frame)
+            except (ValueError, RecursionError) as error:
+                logger.warning(
+                    "a frame of {} bytes is no JSON and is left out: {}", len(frame), error
+                )
+            else:
+                return frame
+
+    @override
+    async def receive_text(self) -> str:
+        return await self._socket.receive_text()
+
+    @override
+    async def receive_bytes(self) -> bytes:
+        return await self._socket.receive_bytes()
+
+    @override
+    async def send_text(self, data: str) -> None:
+        await self._socket.send_text(data)
+
+    @override
+    async def send_bytes(self, data: bytes) -> None:
+        await self._socket.send_bytes(data)
+
+
 class Adapter(OneBotAdapter):
     """The adapter to register instead of NoneBot's own."""
 
-    @override
-    def _setup(self) -> None:
-        self.add_custom_model(
+    # Its own table of models: others may use NoneBot's adapter in the same process.
+    event_models = Collator(
+        "OneBot V11",
+        [
+            *DEFAULT_MODELS,
             QuietEvent,
             QuietGroupMessage,
             QuietPrivateMessage,
@@ -118,8 +179,17 @@ class Adapter(OneBotAdapter):
             QuietRequest,
             QuietFriendRequest,
             QuietGroupRequest,
-        )
-        super()._setup()
+        ],
+        (
+            "post_type",
+            ("message_type", "notice_type", "request_type", "meta_event_type"),
+            "sub_type",
+        ),
+    )
+
+    @override
+    async def _handle_ws(self, websocket: WebSocket) -> None:
+        await super()._handle_ws(Sieve(websocket))
 
     @classmethod
     @override

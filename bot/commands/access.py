@@ -61,6 +61,8 @@ async def block_member(call: Call) -> str:
     member = _member(call, "拉黑")
     if call.app.is_operator(member.user_id):
         raise Refusal("操作者不能被拉黑。")
+    if call.app.accounts.is_known(member.user_id):
+        raise Refusal("这是机器人自己的账号。")
     async with call.app.db.transaction() as tx:
         is_new = await block(tx, member, by=call.caller_id, at=call.app.clock.now())
     return f"已拉黑 {member.user_id}，不再回应。" if is_new else f"{member.user_id} 已在黑名单里。"

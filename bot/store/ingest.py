@@ -79,6 +79,10 @@ def _store(
 def _row(arrival: Arrival) -> _Row:
     message = arrival.message
     sender = message.sender
+    # Answers to commands repeat what is remembered, which may be erased later. What only a history
+    # knows may as well have been typed by the operator.
+    keeps_text = message.kind != "notice" or not arrival.live
+    segments = [s.as_json() for s in message.segments] if keeps_text else []
     return {
         "bot_id": message.chat.bot_id,
         "kind": message.chat.kind,
@@ -99,8 +103,8 @@ def _row(arrival: Arrival) -> _Row:
         "local_date": message.local_date,
         "sequence": message.sequence,
         "sender_name": sender.display_name,
-        "segments": json.dumps([s.as_json() for s in message.segments], ensure_ascii=False),
-        "text": message.text,
+        "segments": json.dumps(segments, ensure_ascii=False),
+        "text": message.text if keeps_text else "",
         "reply_to": message.reply_to,
         "mentions": json.dumps(message.mentions) if message.mentions else "[]",
         "temporary_group": message.temporary_group,

@@ -4,7 +4,8 @@ See ``docs/memory.md``, "Evidence" and "Forgetting".
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from bot.model import Chat, Document, Entry, Scope, Stream, StreamMemory, Summar
 from bot.store.database import Database
 from bot.store.messages import chat_key
 from bot.store.queries import load
+from bot.store.sqlite import run, visit
 
 Ending = Literal["superseded", "compressed", "forgotten", "expired"]
 
@@ -45,24 +47,37 @@ def stream_key(stream: Stream) -> dict[str, str]:
     return {**chat_key(stream.origin), "scope_kind": scope.kind, "key": scope.id}
 
 
-async def remembered(connection: aiosqlite.Connection, stream: Stream) -> Remembered:
-    """Return what a stream holds; nothing if it does not exist yet.
-
-    What its summary was made from grows with every new one and is left out: ``summary_rows``.
-    """
-    row = await _sql.stream(connection, **stream_key(stream))
-    if row is None:
+def _held(connection: sqlite3.Connection, stream: Stream) -> Remembered:
+    rows = run(connection, (_sql.stream, stream_key(stream)))
+    if not rows:
         return Remembered(StreamMemory(stream), {})
-    proofs, evidence = await _proofs(connection, row["id"])
-    rows = [r async for r in _sql.living(connection, stream_id=row["id"])]
-    entries = tuple(_entry(stream, r, proofs.get(r["number"], {})) for r in rows)
+    [row] = rows
+    proofs, evidence = _proofs(run(connection, (_sql.proofs_of, {"stream_id": row["id"]})))
+    living = run(connection, (_sql.living, {"stream_id": row["id"]}))
+    entries = tuple(_entry(stream, one, proofs.get(one["number"], {})) for one in living)
     return Remembered(StreamMemory(stream, entries, Summary(row["summary"])), evidence)
 
 
-async def read_stream(db: Database, stream: Stream) -> Remembered:
-    """Return what a stream holds, read apart from any transaction."""
+async def remembered(
+    connection: aiosqlite.Connection, streams: Iterable[Stream]
+) -> list[Remembered]:
+    """Return what some streams hold; nothing of one that does not exist yet.
+
+    What a summary was made from grows with every new one and is left out: ``summary_rows``.
+    """
+    return await visit(connection, lambda within: [_held(within, stream) for stream in streams])
+
+
+async def read_streams(db: Database, streams: Iterable[Stream]) -> list[Remembered]:
+    """Return what some streams hold, read apart from any transaction."""
     async with db.reader() as connection:
-        return await remembered(connection, stream)
+        return await remembered(connection, streams)
+
+
+async def read_stream(db: Database, stream: Stream) -> Remembered:
+    """Return what one stream holds, read apart from any transaction."""
+    [found] = await read_streams(db, [stream])
+    return found
 
 
 async def summary_rows(db: Database, stream: Stream) -> tuple[int, ...]:
@@ -90,12 +105,12 @@ async def all_scopes(db: Database) -> list[Scope]:
         return [Scope(r["bot_id"], r["kind"], r["key"]) async for r in _sql.scopes(connection)]
 
 
-async def _proofs(
-    connection: aiosqlite.Connection, stream_id: int
+def _proofs(
+    rows: Iterable[sqlite3.Row],
 ) -> tuple[dict[int, dict[int, list[int]]], dict[int, Evidence]]:
     proofs: dict[int, dict[int, list[int]]] = {}
     evidence: dict[int, Evidence] = {}
-    async for row in _sql.proofs_of(connection, stream_id=stream_id):
+    for row in rows:
         message_id = row["message_id"]
         proofs.setdefault(row["number"], {}).setdefault(row["proof_id"], []).append(message_id)
         evidence[message_id] = Evidence(
@@ -104,7 +119,7 @@ async def _proofs(
     return proofs, evidence
 
 
-def _entry(stream: Stream, row: aiosqlite.Row, proofs: Mapping[int, list[int]]) -> Entry:
+def _entry(stream: Stream, row: sqlite3.Row, proofs: Mapping[int, list[int]]) -> Entry:
     return Entry(
         number=row["number"],
         stream=stream,
@@ -122,32 +137,31 @@ def _entry(stream: Stream, row: aiosqlite.Row, proofs: Mapping[int, list[int]]) 
 
 
 class StreamWriter:
-    """Changes of one stream within one transaction, kept as one revision at the end.
+    """Changes of one stream within one transaction.
 
     Args:
-        tx: the write transaction.
-        stream_id: the stream's row.
-        scope_id: its scope's row.
-        before: what the stream held when the changes began.
+        connection: that of the transaction, in its own thread.
+        stream: it is made if it does not exist.
         at: UTC milliseconds.
     """
 
-    def __init__(
-        self,
-        tx: aiosqlite.Connection,
-        stream_id: int,
-        scope_id: int,
-        before: StreamMemory,
-        at: int,
-    ) -> None:
-        self._tx = tx
-        self._stream_id = stream_id
-        self._scope_id = scope_id
-        self.before = before
+    def __init__(self, connection: sqlite3.Connection, stream: Stream, at: int) -> None:
+        self._connection = connection
         self._at = at
         self._told: tuple[int, ...] = ()
+        scope = stream.scope
+        self._run(_sql.ensure_scope, bot_id=scope.bot_id, scope_kind=scope.kind, key=scope.id)
+        self._run(_sql.ensure_stream, **stream_key(stream), at=at)
+        [row] = self._run(_sql.stream, **stream_key(stream))
+        self._stream, self._stream_id, self._scope_id = stream, row["id"], row["scope_id"]
+        self._summary = self._new_summary = row["summary"]
+        self._before: dict[int, Entry | None] = {}
+        """What each entry that was changed was before."""
 
-    async def add(
+    def _run(self, query: Any, **parameters: Any) -> list[sqlite3.Row]:
+        return run(self._connection, (query, parameters))
+
+    def add(
         self,
         document: Document,
         text: str,
@@ -159,9 +173,9 @@ class StreamWriter:
         source_task: str,
     ) -> int:
         """Add an entry with its proofs and return its number."""
-        number = await _sql.take_number(self._tx, scope_id=self._scope_id)
-        entry_id = await _sql.add_entry(
-            self._tx,
+        [[number]] = self._run(_sql.take_number, scope_id=self._scope_id)
+        [[entry_id]] = self._run(
+            _sql.add_entry,
             stream_id=self._stream_id,
             number=number,
             document=document,
@@ -172,71 +186,111 @@ class StreamWriter:
             source_task=source_task,
             at=self._at,
         )
+        self._before[number] = None
         for proof in proofs:
-            await self._prove(entry_id, proof)
+            self._prove(entry_id, proof)
         return number
 
-    async def prove(self, number: int, proof: Iterable[int]) -> bool:
+    def prove(self, number: int, proof: Iterable[int]) -> bool:
         """Give a living entry one more proof; false if it lives no more."""
-        entry_id = await _sql.entry_id(self._tx, stream_id=self._stream_id, number=number)
+        entry_id = self._living(number)
         if entry_id is None:
             return False
-        await _sql.touch_entry(self._tx, id=entry_id, at=self._at)
-        await self._prove(entry_id, proof)
+        self._run(_sql.touch_entry, id=entry_id, at=self._at)
+        self._prove(entry_id, proof)
         return True
 
-    async def _prove(self, entry_id: int, proof: Iterable[int]) -> None:
-        proof_id = await _sql.add_proof(self._tx, entry_id=entry_id, at=self._at)
+    def _living(self, number: int) -> int | None:
+        """Return the row of a living entry that is about to change."""
+        rows = self._run(_sql.entry_id, stream_id=self._stream_id, number=number)
+        if rows and number not in self._before:
+            [self._before[number]] = self._entries([number])
+        return rows[0]["id"] if rows else None
+
+    def _entries(self, numbers: Iterable[int]) -> list[Entry]:
+        some = {"stream_id": self._stream_id, "numbers": json.dumps(list(numbers))}
+        proofs, _ = _proofs(run(self._connection, (_sql.proofs_of_some, some)))
+        rows = run(self._connection, (_sql.living_some, some))
+        return [_entry(self._stream, row, proofs.get(row["number"], {})) for row in rows]
+
+    def _prove(self, entry_id: int, proof: Iterable[int]) -> None:
+        [[proof_id]] = self._run(_sql.add_proof, entry_id=entry_id, at=self._at)
         rows = [{"proof_id": proof_id, "message_id": message_id} for message_id in proof]
-        await _sql.add_proof_messages(self._tx, rows)
+        run(self._connection, (_sql.add_proof_messages, rows))
 
-    async def end(self, number: int, by: Ending, why: str, message_ids: Iterable[int] = ()) -> bool:
+    def end(self, number: int, by: Ending, why: str, message_ids: Iterable[int] = ()) -> bool:
         """End a living entry, for what some messages say; false if it had ended."""
-        entry_id = await _sql.entry_id(self._tx, stream_id=self._stream_id, number=number)
+        entry_id = self._living(number)
         if entry_id is None:
             return False
-        await _sql.end_entry(
-            self._tx, stream_id=self._stream_id, number=number, by=by, why=why, at=self._at
-        )
+        self._run(_sql.end_entry, id=entry_id, by=by, why=why, at=self._at)
         rows = [{"entry_id": entry_id, "message_id": message_id} for message_id in message_ids]
-        await _sql.add_ending_messages(self._tx, rows)
+        run(self._connection, (_sql.add_ending_messages, rows))
         return True
 
-    async def summarise(self, text: str, message_ids: Iterable[int]) -> None:
+    def summarise(self, text: str, message_ids: Iterable[int]) -> None:
         """Replace the summary; it was written from the one before, so it rests on both."""
-        await _sql.set_summary(self._tx, id=self._stream_id, summary=text, at=self._at)
+        self._run(_sql.set_summary, id=self._stream_id, summary=text, at=self._at)
+        self._new_summary = text
         self._told = tuple(message_ids)
         rows = [{"stream_id": self._stream_id, "message_id": m} for m in self._told]
-        await _sql.add_summary_messages(self._tx, rows)
+        run(self._connection, (_sql.add_summary_messages, rows))
 
-    async def record(self, *, by: str, why: str, task_id: int | None) -> None:
+    def record(self, *, by: str, why: str, task_id: int | None) -> None:
         """Keep the revision: what stood before, and what stands now."""
-        after = (await remembered(self._tx, self.before.stream)).memory
-        await _sql.bump_stream(self._tx, id=self._stream_id, at=self._at)
-        await _sql.add_revision(
-            self._tx,
+        before = [entry for entry in self._before.values() if entry]
+        self._run(_sql.bump_stream, id=self._stream_id, at=self._at)
+        self._run(
+            _sql.add_revision,
             stream_id=self._stream_id,
             task_id=task_id,
             at=self._at,
             by=by,
             why=why,
-            before=_as_json(self.before, after, ()),
-            after=_as_json(after, self.before, self._told),
+            before=self._as_json(before, self._summary, ()),
+            after=self._as_json(self._entries(self._before), self._new_summary, self._told),
         )
 
+    def _as_json(self, entries: Iterable[Entry], summary: str, told: Sequence[int]) -> str:
+        """Return one side of a change. A summary goes with the messages that were read for it; it
+        rests on those of the summaries before as well."""
+        changed: dict[str, Any] = {"entries": [_entry_json(entry) for entry in entries]}
+        if self._new_summary != self._summary:
+            changed["summary"] = {"text": summary, "messages": list(told)}
+        return json.dumps(changed, ensure_ascii=False)
 
-def _as_json(memory: StreamMemory, other: StreamMemory, told: Iterable[int]) -> str:
-    """Return the entries of ``memory`` that ``other`` has not, and its summary if it differs.
 
-    The summary goes with the messages that were read for it; it rests on those of the summaries
-    before as well.
+Rewriting = Callable[[StreamWriter], object]
+"""Changes one stream. It runs in the connection's thread."""
+
+
+async def rewrite(
+    tx: aiosqlite.Connection,
+    changes: Mapping[Stream, Rewriting],
+    *,
+    at: int,
+    by: str,
+    why: str,
+    task_id: int | None = None,
+) -> None:
+    """Change streams, each with its revision, all in one visit to the connection.
+
+    Args:
+        tx: the write transaction.
+        changes: what to do with each stream; one that does not exist is made.
+        at: UTC milliseconds.
+        by: who changes them: a task's name, or a user id.
+        why: the reason, for the record.
+        task_id: the task that pays for it.
     """
-    kept = set(other.entries)
-    entries = [_entry_json(entry) for entry in memory.entries if entry not in kept]
-    changed: dict[str, Any] = {"entries": entries}
-    if memory.summary != other.summary:
-        changed["summary"] = {"text": memory.summary.text, "messages": list(told)}
-    return json.dumps(changed, ensure_ascii=False)
+
+    def work(connection: sqlite3.Connection) -> None:
+        for stream, change in changes.items():
+            writer = StreamWriter(connection, stream, at)
+            change(writer)
+            writer.record(by=by, why=why, task_id=task_id)
+
+    await visit(tx, work)
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
@@ -253,17 +307,6 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "createdAt": entry.created_at,
         "updatedAt": entry.updated_at,
     }
-
-
-async def write_stream(tx: aiosqlite.Connection, stream: Stream, at: int) -> StreamWriter:
-    """Begin to change a stream, which is made if it does not exist."""
-    key = stream_key(stream)
-    scope = stream.scope
-    await _sql.ensure_scope(tx, bot_id=scope.bot_id, scope_kind=scope.kind, key=scope.id)
-    await _sql.ensure_stream(tx, **key, at=at)
-    row = await _sql.stream(tx, **key)
-    before = (await remembered(tx, stream)).memory
-    return StreamWriter(tx, row["id"], row["scope_id"], before, at)
 
 
 async def forget_message(tx: aiosqlite.Connection, message_id: int, at: int) -> int:

@@ -1,20 +1,23 @@
 """The store of memory and of tasks: numbers, proofs, endings, counters, claims."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bot.model import Scope, Stream
 from bot.store.database import Database
 from bot.store.memory import (
+    StreamWriter,
     all_scopes,
     forget_message,
     gone_among,
     read_stream,
+    rewrite,
     streams_of,
     summary_rows,
-    write_stream,
 )
 from bot.store.tasks import (
     claim_tasks,
@@ -49,20 +52,23 @@ FISH_HERE = Stream(OF_FISH, GROUP)
 FISH_THERE = Stream(OF_FISH, OTHER_GROUP)
 
 
-async def add(
-    db: Database, stream: Stream, text: str, *proofs: tuple[int, ...], document: str = "daily"
-) -> int:
+async def change(db: Database, stream: Stream, work: Callable[[StreamWriter], object]) -> Any:
+    """Change a stream in a transaction of its own and return what the work returned."""
+    results: list[Any] = []
     async with db.transaction() as tx:
-        writer = await write_stream(tx, stream, NOON)
-        number = await writer.add(
-            document,  # type: ignore[arg-type]
-            text,
-            proofs,
-            date="2026-07-29",
-            source_task="member-batch",
-        )
-        await writer.record(by="test", why="", task_id=None)
-    return number
+        done = {stream: lambda writer: results.append(work(writer))}
+        await rewrite(tx, done, at=NOON, by="test", why="")
+    return results[0]
+
+
+async def add(db: Database, stream: Stream, text: str, *proofs: tuple[int, ...]) -> int:
+    return await change(
+        db,
+        stream,
+        lambda writer: writer.add(
+            "daily", text, proofs, date="2026-07-29", source_task="member-batch"
+        ),
+    )
 
 
 async def living(db: Database, stream: Stream) -> dict[int, str]:
@@ -84,11 +90,10 @@ async def test_numbers_count_up_within_a_scope_whatever_the_stream(shop: Worksho
 async def test_a_number_is_never_given_twice_even_if_its_entry_ended(shop: Workshop):
     rows = await shop.chatter(1)
     first = await add(shop.app.db, FISH_HERE, "甲", (rows[0],))
-    async with shop.app.db.transaction() as tx:
-        writer = await write_stream(tx, FISH_HERE, NOON)
-        assert await writer.end(first, "superseded", "")
-        assert not await writer.end(first, "superseded", "")
-        assert not await writer.prove(first, (rows[0],))
+    db = shop.app.db
+    assert await change(db, FISH_HERE, lambda w: w.end(first, "superseded", ""))
+    assert not await change(db, FISH_HERE, lambda w: w.end(first, "superseded", ""))
+    assert not await change(db, FISH_HERE, lambda w: w.prove(first, (rows[0],)))
     assert await add(shop.app.db, FISH_HERE, "乙", (rows[0],)) == first + 1
     assert await living(shop.app.db, FISH_HERE) == {first + 1: "乙"}
     await _unmake(shop)
@@ -130,11 +135,12 @@ async def test_writing_that_fails_leaves_no_trace(shop: Workshop):
 
 
 async def _write_and_fail(shop: Workshop, rows: list[int]) -> None:
-    async with shop.app.db.transaction() as tx:
-        writer = await write_stream(tx, FISH_HERE, NOON)
-        await writer.add("daily", "甲", [(rows[0],)], source_task="member-batch")
-        await writer.summarise("概要", rows)
+    def work(writer: StreamWriter) -> None:
+        writer.add("daily", "甲", [(rows[0],)], source_task="member-batch")
+        writer.summarise("概要", rows)
         raise RuntimeError
+
+    await change(shop.app.db, FISH_HERE, work)
 
 
 async def test_forgetting_one_of_many_messages_takes_only_what_rests_on_it(shop: Workshop):
@@ -153,11 +159,8 @@ async def test_forgetting_one_of_many_messages_takes_only_what_rests_on_it(shop:
 
 async def test_a_summary_is_added_to_and_its_sources_are_not_written_again(shop: Workshop):
     rows = await shop.chatter(4)
-    for text, part in (("一", rows[:2]), ("二", rows[2:])):
-        async with shop.app.db.transaction() as tx:
-            writer = await write_stream(tx, FISH_HERE, NOON)
-            await writer.summarise(text, part)
-            await writer.record(by="test", why="", task_id=None)
+    await change(shop.app.db, FISH_HERE, lambda w: w.summarise("一", rows[:2]))
+    await change(shop.app.db, FISH_HERE, lambda w: w.summarise("二", rows[2:]))
     assert await summary_rows(shop.app.db, FISH_HERE) == tuple(rows)
     assert (await read_stream(shop.app.db, FISH_HERE)).memory.summary.text == "二"
     afters = await shop.values("SELECT json_extract(after, '$.summary.messages') FROM revisions")

@@ -306,7 +306,9 @@ async def test_at_whatever_await_it_is_struck_a_reflection_is_done_once(tmp_path
 def _places() -> Iterator[tuple[Kind, int]]:
     for at in range(1, 170, 9):
         yield "cut", at
-    yield from (("error", 60), ("cancel", 60), ("error", 130), ("cancel", 130))
+    for at in (60, 130):
+        yield "error", at
+        yield "cancel", at
 
 
 # --- a real process, killed -------------------------------------------------------------------

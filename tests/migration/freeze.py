@@ -12,17 +12,39 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from loguru import logger
 
-from bot.model import ANONYMOUS_ID, Chat, Member, Message, Segment, Sender, TurnLine, Usage
+from bot.model import (
+    ANONYMOUS_ID,
+    Chat,
+    Member,
+    Message,
+    Scope,
+    Segment,
+    Sender,
+    Stream,
+    TurnLine,
+    Usage,
+)
 from bot.store import chats
+from bot.store.alerts import claim_alert
 from bot.store.database import Database, open_database
 from bot.store.ingest import Receipt
+from bot.store.memory import StreamWriter, rewrite
 from bot.store.messages import Recall, recall_message
 from bot.store.migrate import read_steps
 from bot.store.settings import open_settings
+from bot.store.tasks import (
+    Narrowing,
+    claim_tasks,
+    narrow,
+    quarantine_message,
+    queue_task,
+    standing,
+)
 from bot.store.turns import NewTurn, add_turn, finish_turn
 from bot.store.usage import add_usage
 from tests.store.rows import (
@@ -88,6 +110,7 @@ async def _fill(db: Database) -> None:
     await _fill_people(db)
     await _fill_turns(db, receipts)
     await _fill_settings(db)
+    await _fill_memory(db, receipts)
 
 
 async def _fill_people(db: Database) -> None:
@@ -137,6 +160,43 @@ async def _fill_settings(db: Database) -> None:
     await book.change("memoryMemberBatchEnabled", False, by=ALICE, at=NOON)
     await book.change("replyMode", "auto", by=ALICE, at=NOON, chat=GROUP)
     await add_usage(db, Usage("chat", "example-model", "default", NOON, 800, 90, 30, 9, True))
+
+
+async def _fill_memory(db: Database, receipts: Sequence[Receipt]) -> None:
+    rows = [receipt.row_id for receipt in receipts]
+    streams = {
+        Stream(Scope(BOT, "group", GROUP.id), GROUP): partial(_remember_group, rows),
+        Stream(Scope(BOT, "member", ALICE), GROUP): partial(_remember_alice, rows),
+    }
+    found = await standing(db, OTHER_GROUP, "member-batch")
+    assert found is not None
+    async with db.transaction() as tx:
+        await rewrite(tx, streams, at=NOON + MINUTE, by="group", why="idle", task_id=1)
+        assert await queue_task(tx, found, "count", NOON)
+        now = NOON + 2 * MINUTE
+        [claim] = await claim_tasks(tx, "example:8080", limit=1, now=now, until=now + MINUTE)
+        await narrow(tx, claim, Narrowing(20, rows[9], 5))
+        await quarantine_message(tx, claim, rows[9], "ModelRefused", NOON + MINUTE)
+        await claim_alert(tx, "budget.reflect", at=NOON, due_before=NOON)
+
+
+def _remember_group(rows: Sequence[int], writer: StreamWriter) -> None:
+    proofs = [(rows[3], rows[4]), (rows[0],)]
+    writer.add("memory", "七点出发", proofs, date="2026-09-21", source_task="group")
+    old = writer.add("profile", "钓鱼的群", [(rows[1],)], tier="profile", source_task="group")
+    writer.end(old, "superseded", "不钓鱼了", [rows[2]])
+    writer.summarise("大家约好明天出发", [rows[1], rows[3]])
+
+
+def _remember_alice(rows: Sequence[int], writer: StreamWriter) -> None:
+    writer.add(
+        "profile",
+        "叫小鱼",
+        [(rows[0],)],
+        type="name",
+        tier="profile",
+        source_task="member-batch",
+    )
 
 
 async def dump(path: Path) -> str:

@@ -206,8 +206,7 @@ REPLY: dict[str, Any] = {
     "persona": "",
     "name": "小忆",
     "is_group": True,
-    "chat_name": "测试群",
-    "chat_id": "20001",
+    "chat": '{"groupId": "20001", "groupName": "测试群"}',
     "may_be_silent": False,
     "language": "auto",
 }
@@ -215,7 +214,7 @@ TAIL: dict[str, Any] = {
     "now": "2026-07-29 12:00",
     "weekday": "星期三",
     "is_group": True,
-    "sender": "小鱼(30001)",
+    "sender": '{"senderId": "30001", "senderName": "小鱼"}',
 }
 LINES = "\n".join(message_line(stored(row, f"第{row}句"), SHANGHAI, 100) for row in (1, 2))
 RENDERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -224,7 +223,7 @@ RENDERS: dict[str, tuple[str, dict[str, Any]]] = {
         "reply",
         {**REPLY, "may_be_silent": True, "persona": "你是一位海盗。", "language": "English"},
     ),
-    "reply_private": ("reply", {**REPLY, "is_group": False, "chat_id": "30001"}),
+    "reply_private": ("reply", {**REPLY, "is_group": False, "chat": '{"senderId": "30001"}'}),
     "tail_group": ("tail", TAIL),
     "tail_private": ("tail", {**TAIL, "is_group": False}),
     "decide": ("decide", {"name": "小忆", "lines": LINES}),
@@ -260,7 +259,7 @@ def test_a_persona_stands_before_the_rules_and_replaces_none_of_them():
 
 
 def test_what_a_name_says_is_not_rendered_again():
-    system = Prompts().render("reply", **{**REPLY, "chat_name": "{{ persona }}{% raw %}"})
+    system = Prompts().render("reply", **{**REPLY, "chat": "{{ persona }}{% raw %}"})
     assert "{{ persona }}{% raw %}" in system
 
 

@@ -106,6 +106,6 @@ async def test_an_alert_that_is_lost_raises_nothing(stage: Stage):
     assert stage.sent == []
 
 
-async def test_an_alert_is_a_notice_in_the_record(stage: Stage):
+async def test_an_alert_is_a_notice_in_the_record_without_its_text(stage: Stage):
     await alert(stage.app, "磁盘快满了。")
-    assert await stage.rows("SELECT kind, text FROM messages") == [("notice", "磁盘快满了。")]
+    assert await stage.rows("SELECT kind, text, segments FROM messages") == [("notice", "", "[]")]

@@ -99,7 +99,7 @@ async def test_a_renamed_group_has_its_new_name_in_the_prompt(stage: Stage):
     stage.world.rename_group(GROUP, "新名字\n# 固定规则")
     assert await answered(stage)
     system = stage.model.requests[0].messages[0].content
-    assert "这是群聊“新名字 # 固定规则”（群号 20001）" in system
+    assert '{"groupId": "20001", "groupName": "新名字 # 固定规则"}' in system
 
 
 async def test_a_name_in_a_message_renames_the_group(stage: Stage):

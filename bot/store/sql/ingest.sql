@@ -89,10 +89,12 @@ ON CONFLICT (chat_id, platform_id, sent_at) DO NOTHING;
 
 -- name: merge_echoes*!
 -- The two copies of an own message complete each other: the echo knows the sequence, the send call
--- whether it was a notice.
+-- whether it was a notice, which keeps no text. A history does not know.
 UPDATE messages
 SET sequence = coalesce(sequence, :sequence),
-    kind = CASE WHEN :message_kind = 'notice' THEN 'notice' ELSE kind END
+    kind = CASE WHEN :live AND :message_kind = 'notice' THEN 'notice' ELSE kind END,
+    text = CASE WHEN :live AND :message_kind = 'notice' THEN '' ELSE text END,
+    segments = CASE WHEN :live AND :message_kind = 'notice' THEN '[]' ELSE segments END
 WHERE direction = 'outbound' AND platform_id = :platform_id
   AND (received_at BETWEEN :received_at - 60000 AND :received_at + 60000
       OR sent_at BETWEEN :sent_at - 60000 AND :sent_at + 60000)

@@ -46,6 +46,25 @@ JOIN members AS m ON m.id = msg.member_id
 WHERE e.stream_id = :stream_id AND e.ended_at IS NULL
 ORDER BY e.number, p.id, pm.message_id;
 
+-- name: living_some
+-- Those of a list that live.
+SELECT * FROM entries
+WHERE stream_id = :stream_id AND number IN (SELECT value FROM json_each(:numbers))
+  AND ended_at IS NULL
+ORDER BY number;
+
+-- name: proofs_of_some
+-- The proofs of those of a list that live.
+SELECT e.number, p.id AS proof_id, pm.message_id, m.user_id, msg.sent_at, msg.platform_id
+FROM entries AS e
+JOIN proofs AS p ON p.entry_id = e.id
+JOIN proof_messages AS pm ON pm.proof_id = p.id
+JOIN messages AS msg ON msg.id = pm.message_id
+JOIN members AS m ON m.id = msg.member_id
+WHERE e.stream_id = :stream_id AND e.number IN (SELECT value FROM json_each(:numbers))
+  AND e.ended_at IS NULL
+ORDER BY e.number, p.id, pm.message_id;
+
 -- name: summary_messages
 -- What a summary was made from.
 SELECT r.message_id FROM summary_messages AS r
@@ -62,13 +81,13 @@ UPDATE scopes SET next_number = next_number + 1
 WHERE id = :scope_id
 RETURNING next_number - 1;
 
--- name: add_entry<!
+-- name: add_entry$
 -- One remembered line.
 INSERT INTO entries (
     stream_id, number, document, type, date, text, tier, source_task, created_at, updated_at
 ) VALUES (
     :stream_id, :number, :document, :type, :date, :text, :tier, :source_task, :at, :at
-);
+) RETURNING id;
 
 -- name: entry_id$
 -- The row of a living entry.
@@ -78,9 +97,9 @@ SELECT id FROM entries WHERE stream_id = :stream_id AND number = :number AND end
 -- It was said again.
 UPDATE entries SET updated_at = :at WHERE id = :id;
 
--- name: add_proof<!
+-- name: add_proof$
 -- One more reason to believe an entry.
-INSERT INTO proofs (entry_id, created_at) VALUES (:entry_id, :at);
+INSERT INTO proofs (entry_id, created_at) VALUES (:entry_id, :at) RETURNING id;
 
 -- name: add_proof_messages*!
 -- The messages that a proof rests on.
@@ -89,8 +108,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: end_entry!
 -- An entry lives no more; it stays for undo.
-UPDATE entries SET ended_at = :at, ended_by = :by, ended_why = :why
-WHERE stream_id = :stream_id AND number = :number AND ended_at IS NULL;
+UPDATE entries SET ended_at = :at, ended_by = :by, ended_why = :why WHERE id = :id;
 
 -- name: add_ending_messages*!
 -- The messages that an ending rests on.

@@ -1,18 +1,19 @@
 -- name: due_candidates
--- Chats in which a task may be due and none is open, by the index that fits each trigger. The pure
+-- Chats in which a task may be due and none is open, by the index that fits each trigger (it is
+-- named: without statistics another one is taken, and all chats that wait are read). The pure
 -- decision has the last word; what it would refuse by a switch is left out here already, so that it
 -- does not stand in the way of others.
 WITH candidates (chat_id, task) AS (
-    SELECT chat_id, task FROM cursors
+    SELECT chat_id, task FROM cursors INDEXED BY cursors_by_newest
     WHERE pending > 0 AND task = :task AND newest_pending_at <= :idle_since
     UNION
-    SELECT chat_id, task FROM cursors
+    SELECT chat_id, task FROM cursors INDEXED BY cursors_by_oldest
     WHERE pending > 0 AND task = :task AND oldest_pending_at <= :waiting_since
     UNION
-    SELECT chat_id, task FROM cursors
+    SELECT chat_id, task FROM cursors INDEXED BY cursors_by_pending
     WHERE pending > 0 AND task = :task AND pending >= :count
     UNION
-    SELECT chat_id, task FROM cursors
+    SELECT chat_id, task FROM cursors INDEXED BY cursors_behind
     WHERE pending > 0 AND due_until > last_id AND task = :task
 )
 SELECT k.chat_id, k.task, k.pending, k.oldest_pending_at, k.newest_pending_at, k.last_id,
@@ -26,13 +27,13 @@ WHERE c.removed_at IS NULL AND c.access <> 'disabled' AND c.muted_until <= :now
   AND k.quarantined < :quarantines
   AND (k.task <> 'private-owner' OR has_answered)
   AND 'false' <> coalesce(
-      (SELECT value FROM settings WHERE key = 'memoryEnabled' AND coalesce(chat_id, 0) = k.chat_id),
+      (SELECT value FROM settings WHERE key = 'memoryEnabled' AND coalesce(chat_id, 0) = +k.chat_id),
       iif(:memory_enabled, 'true', 'false')
   )
   AND (k.task <> 'member-batch' OR 'false' <> coalesce(
       (
           SELECT value FROM settings
-          WHERE key = 'memoryMemberBatchEnabled' AND coalesce(chat_id, 0) = k.chat_id
+          WHERE key = 'memoryMemberBatchEnabled' AND coalesce(chat_id, 0) = +k.chat_id
       ),
       iif(:member_batch_enabled, 'true', 'false')
   ))
@@ -69,9 +70,11 @@ WHERE chat_id = :chat_id AND task = :task;
 -- account left, or may not speak in, wait.
 SELECT t.*, c.bot_id, c.kind, c.peer_id, c.name
 FROM tasks AS t JOIN chats AS c ON c.id = t.chat_id
-WHERE ((t.state = 'queued' AND t.next_run_at <= :now)
-    OR (t.state = 'running' AND t.lease_until < :now))
-  AND c.removed_at IS NULL AND c.access <> 'disabled' AND c.muted_until <= :now
+WHERE t.id IN (
+    SELECT id FROM tasks INDEXED BY tasks_due WHERE state = 'queued' AND next_run_at <= :now
+    UNION ALL
+    SELECT id FROM tasks INDEXED BY tasks_leased WHERE state = 'running' AND lease_until < :now
+) AND c.removed_at IS NULL AND c.access <> 'disabled' AND c.muted_until <= :now
 ORDER BY t.id
 LIMIT :limit;
 
