@@ -16,5 +16,5 @@ async def test_a_port_that_something_has_is_named_with_its_cure(tmp_path: Path):
             DATABASE_URL=f"sqlite:///{tmp_path / 'qunyi.db'}",
         )
     assert ended.status == 1
-    assert "PORT" in ended.stderr
-    assert "Traceback" not in ended.stdout + ended.stderr
+    assert "PORT" in ended.errors
+    assert "Traceback" not in ended.output + ended.errors

@@ -119,7 +119,8 @@ async def test_a_flood_by_many_respects_the_gap_and_the_caps(stage: Stage):
     times = stage.times()
     assert all(later - earlier >= 3 for earlier, later in pairwise(times))
     for sender in (FISH, BEAR, CAT):
-        questions = [r for r in stage.model.requests if f'【说话的人】{{"senderId": "{sender}"' in asked(r)]
+        speaker = f'【说话的人】{{"senderId": "{sender}"'
+        questions = [r for r in stage.model.requests if speaker in asked(r)]
         assert 1 <= len(questions) <= 5
 
 
