@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from loguru import Record
 
 CHATTY_MODULES = frozenset({"message", "matcher"})
-"""Of NoneBot; they write six lines per message at INFO, which only debugging needs."""
+"""Of NoneBot; what they write of each event only debugging needs."""
 
 
 def configure(level: int | str) -> None:
@@ -21,7 +21,7 @@ def configure(level: int | str) -> None:
     out of tracebacks: they hold what people wrote.
     """
     lowest = logger.level(level).no if isinstance(level, str) else level
-    info = logger.level("INFO").no
+    info, success = logger.level("INFO").no, logger.level("SUCCESS").no
 
     def is_wanted(record: "Record") -> bool:
         if record["name"] != "nonebot":
@@ -29,7 +29,8 @@ def configure(level: int | str) -> None:
         # It prints its whole configuration, keys and tokens included.
         if record["function"] == "init" and record["level"].no < info:
             return False
-        is_chatter = record["module"] in CHATTY_MODULES and record["level"].no <= info
+        # One line per event with all that it says, and six for the matchers that look at it.
+        is_chatter = record["module"] in CHATTY_MODULES and record["level"].no <= success
         return lowest < info or not is_chatter
 
     # It warns each time a look is skipped because the one before still works, which is as meant.

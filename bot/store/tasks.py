@@ -380,7 +380,12 @@ async def quarantined(db: Database, chat: Chat | None = None, limit: int = 20) -
 async def recent_tasks(db: Database, chat: Chat | None = None, limit: int = 10) -> list[TaskRecord]:
     """Return the newest tasks, of one chat or of all."""
     async with db.reader() as connection:
-        rows = [r async for r in _sql.recent_tasks(connection, **_place(chat), limit=limit)]
+        found = (
+            _sql.recent_tasks_of(connection, **chat_key(chat), limit=limit)
+            if chat
+            else _sql.recent_tasks(connection, limit=limit)
+        )
+        rows = [row async for row in found]
     return [
         TaskRecord(
             id=row["id"],

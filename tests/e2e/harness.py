@@ -304,7 +304,8 @@ class Room:
 
     def requests(self) -> list[ReceivedRequest]:
         """Return what the chat model was asked for this group, oldest first."""
-        return [r for r in self.bot.requests() if f"群号 {self.id}" in prompt(r)[0]["content"]]
+        here = f'"groupId": "{self.id}"'
+        return [r for r in self.bot.requests() if here in prompt(r)[0]["content"]]
 
     async def say(self, who: Person, *content: Content) -> Utterance:
         """Let somebody say something, and wait until it is kept: what comes next comes later."""

@@ -193,6 +193,7 @@ async def test_a_task_sees_and_changes_its_own_stream_only(shop: Workshop):
 
 
 async def test_every_change_leaves_a_revision_and_no_change_leaves_none(shop: Workshop):
+    await shop.set(memoryConcurrency=1)
     await shop.hear("你好", "在吗")
     shop.model.enqueue("{}", "{}")
     await shop.idle()

@@ -355,6 +355,7 @@ CREATE INDEX proofs_by_entry ON proofs (entry_id);
 CREATE INDEX proof_messages_by_message ON proof_messages (message_id);
 CREATE INDEX ending_messages_by_message ON ending_messages (message_id);
 CREATE INDEX revisions_by_stream ON revisions (stream_id, id);
+CREATE INDEX revisions_by_task ON revisions (task_id);
 CREATE INDEX cursors_by_newest ON cursors (task, newest_pending_at) WHERE pending > 0;
 CREATE INDEX cursors_by_oldest ON cursors (task, oldest_pending_at) WHERE pending > 0;
 CREATE INDEX cursors_by_pending ON cursors (task, pending) WHERE pending > 0;

@@ -83,6 +83,7 @@ CREATE TABLE revisions (
     after     TEXT NOT NULL
 );
 CREATE INDEX revisions_by_stream ON revisions (stream_id, id);
+CREATE INDEX revisions_by_task ON revisions (task_id);
 
 -- A message that the provider refuses is kept, passed and named to the operator.
 CREATE TABLE quarantine (

@@ -90,7 +90,7 @@ WHERE id = :id AND state = 'running' AND lease_owner = :owner;
 
 -- name: free_leases!
 -- A starting process frees what its own last run held.
-UPDATE tasks SET state = 'queued', lease_owner = NULL, lease_until = NULL
+UPDATE tasks INDEXED BY tasks_leased SET state = 'queued', lease_owner = NULL, lease_until = NULL
 WHERE state = 'running' AND lease_owner = :owner;
 
 -- name: withdraw_task!
@@ -158,10 +158,16 @@ WHERE :peer_id IS NULL OR (c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id =
 ORDER BY q.at DESC LIMIT :limit;
 
 -- name: recent_tasks
--- The newest tasks of a chat, or of all.
+-- The newest tasks of all chats.
 SELECT t.*, c.bot_id, c.kind, c.peer_id
 FROM tasks AS t JOIN chats AS c ON c.id = t.chat_id
-WHERE :peer_id IS NULL OR (c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id)
+ORDER BY t.id DESC LIMIT :limit;
+
+-- name: recent_tasks_of
+-- The newest tasks of one chat.
+SELECT t.*, c.bot_id, c.kind, c.peer_id
+FROM chats AS c JOIN tasks AS t ON t.chat_id = c.id
+WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
 ORDER BY t.id DESC LIMIT :limit;
 
 -- name: batch_rows
