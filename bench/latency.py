@@ -193,7 +193,11 @@ async def _running(folder: Path, database: Path) -> AsyncIterator[Bench]:
     echoed, stored, asked, answered = (Arrivals() for _ in range(4))
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(
-            ModelServer(_repeat_mark, on_request=lambda r: asked.saw(_last_words(r)))
+            # When it arrived, not when the server here has read and parsed it.
+            ModelServer(
+                _repeat_mark,
+                on_request=lambda r: asked.saw_at(_last_words(r), r.arrived_seconds),
+            )
         )
         bare = stack.enter_context(bare_echo(folder))
         own = stack.enter_context(qunyi(folder, database, NO_WAITS, model.base_url))

@@ -25,8 +25,12 @@ def chat_key(chat: Chat) -> dict[str, str]:
     return {"bot_id": chat.bot_id, "kind": chat.kind, "peer_id": chat.id}
 
 
-def stored_message(row: aiosqlite.Row, chat: Chat) -> StoredMessage:
-    """Return the message of one row of ``messages``, joined with its sender's ``user_id``."""
+def stored_message(row: aiosqlite.Row, chat: Chat, *, with_segments: bool = True) -> StoredMessage:
+    """Return the message of one row of ``messages``, joined with its sender's ``user_id``.
+
+    Who only shows a message needs its text; parsing the segments is most of the work.
+    """
+    segments = json.loads(row["segments"]) if with_segments else ()
     sender = Sender(
         row["user_id"],
         nickname=row["sender_name"],
@@ -41,7 +45,7 @@ def stored_message(row: aiosqlite.Row, chat: Chat) -> StoredMessage:
         sent_at=row["sent_at"],
         received_at=row["received_at"],
         local_date=row["local_date"],
-        segments=tuple(Segment(s["type"], s["data"]) for s in json.loads(row["segments"])),
+        segments=tuple(Segment(s["type"], s["data"]) for s in segments),
         text=row["text"],
         sequence=row["sequence"],
         reply_to=row["reply_to"],

@@ -43,7 +43,7 @@ class Moment:
     messages: list[StoredMessage]
     """Those to answer as they stand now, recalled ones left out."""
     recent: list[StoredMessage]
-    """The newest of the chat, recalled ones left out, oldest first."""
+    """The newest of the chat, recalled ones left out, oldest first, without their segments."""
     turns: list[Turn]
     """The newest answered ones, oldest first."""
     sent_count: int
@@ -73,7 +73,7 @@ async def read_moment(db: Database, wanted: Wanted) -> Moment:
         )
     return Moment(
         messages=[stored_message(row, chat) for row in rows],
-        recent=[stored_message(row, chat) for row in reversed(recent)],
+        recent=[stored_message(row, chat, with_segments=False) for row in reversed(recent)],
         turns=turns_of(turns, lines),
         sent_count=count[0][0],
         load=load_of(load[0]),
