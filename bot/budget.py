@@ -1,6 +1,7 @@
 """Budget: how much of the day's tokens is spent; see ``docs/architecture.md``, "Models"."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from bot.alert import alert
 from bot.app import App
@@ -32,10 +33,10 @@ WARNING_SHARE = 0.8
 """Operators are told once so much of a budget is spent."""
 
 
-async def reflection_budget_is_spent(app: App) -> bool:
-    """Whether the reflections of this local day have cost all that is allowed; they then wait."""
-    budget = app.settings.general.daily_token_budget.reflect
-    return await tokens_since(app.db, _today(app), BUDGETS["reflect"]) >= budget
+async def budget_is_spent(app: App, name: Literal["reflect", "compress"]) -> bool:
+    """Whether such work has cost, on this local day, all that is allowed; it then waits."""
+    budget = getattr(app.settings.general.daily_token_budget, name)
+    return await tokens_since(app.db, _today(app), BUDGETS[name]) >= budget
 
 
 async def warn_of_budgets(app: App) -> None:

@@ -164,6 +164,9 @@ class Turn:
 # Memory. See docs/memory.md.
 
 TaskName = Literal["group", "member-batch", "private-owner"]
+"""The reflections."""
+TaskKind = Literal["group", "member-batch", "private-owner", "compress"]
+"""All work that the worker does."""
 ScopeKind = Literal["group", "member"]
 Document = Literal["profile", "pattern", "daily", "memory", "note"]
 ProfileType = Literal["name", "address", "pronoun", "background", "preference", "note"]
@@ -238,6 +241,8 @@ class Entry:
     """For ``daily`` and ``memory``: the local day, ``YYYY-MM-DD``."""
     tier: Tier = "episodic"
     pinned: bool = False
+    set_aside: bool = False
+    """No model takes it for compression, so it is passed over."""
     source_task: str = ""
     created_at: int = 0
     updated_at: int = 0

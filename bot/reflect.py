@@ -13,12 +13,12 @@ from loguru import logger
 from bot.alert import alert
 from bot.app import App
 from bot.batch import Reading, memory_of, quoted_rows, read_batch, summary_sources
+from bot.compress import queue_if_many
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
     ModelError,
     ModelRefused,
-    QunyiError,
 )
 from bot.llm.protocol import ModelRequest, PromptMessage, Purpose, RouteName
 from bot.memory.answer import AnswerUnusable, answer_schema, parse_answer
@@ -46,9 +46,9 @@ from bot.store.tasks import (
     last_route,
     move_cursor,
     narrow,
-    put_off,
     quarantine_message,
 )
+from bot.work import LostTask, Spending, try_again
 
 UNUSABLE_BEFORE_HALVING = 5
 """From this many unusable answers on, batches are halved."""
@@ -74,18 +74,6 @@ TASK_WORDS: dict[TaskName, str] = {
 
 NOTHING = Checked((), (), Counts())
 """What a batch without people says."""
-
-
-class LostTask(QunyiError):
-    """The lease or the cursor is somebody else's by now; nothing may be committed."""
-
-
-@dataclass(slots=True)
-class Spending:
-    """What one run asked of the model."""
-
-    calls: int = 0
-    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +193,10 @@ async def _commit(app: App, run: Run, checked: Checked) -> None:
             quarantined=quarantined,
         ):
             raise LostTask("the cursor stands elsewhere")
+        await _uncover_retracted(tx, run, checked.changes, gone, now)
         count = await _write(tx, run, checked.changes, gone, now)
+        for stream in _by_stream(checked.changes):
+            await queue_if_many(app, tx, stream, now)
         await _finish(tx, run, "done", now, counts=_counts(checked, count))
 
 
@@ -229,6 +220,31 @@ def _counts(checked: Checked, changes: int) -> dict[str, int]:
         "dates_moved": counts.dates_moved,
         **{f"refused.{reason}": count for reason, count in sorted(checked.reasons.items())},
     }
+
+
+async def _uncover_retracted(
+    tx: aiosqlite.Connection,
+    run: Run,
+    changes: tuple[Change, ...],
+    gone: frozenset[int],
+    now: int,
+) -> None:
+    """Take apart what was compressed while a model read that it is not true.
+
+    What is retracted would live on in what was made of it.
+    """
+    numbers: dict[Stream, list[int]] = {}
+    for change in changes:
+        if isinstance(change, Superseded) and gone.isdisjoint(change.proof):
+            numbers.setdefault(change.stream, []).append(change.entry_number)
+    rewriting = {stream: partial(_uncover, own) for stream, own in numbers.items()}
+    claim = run.claim
+    await rewrite(tx, rewriting, at=now, by=claim.task, why="retraction", task_id=claim.id)
+
+
+def _uncover(numbers: list[int], writer: StreamWriter) -> None:
+    for number in numbers:
+        writer.uncover(number)
 
 
 async def _write(
@@ -348,18 +364,9 @@ async def _retry_later(app: App, run: Run, error: str, *, noting: Narrowing | No
 async def _put_off(
     tx: aiosqlite.Connection, run: Run, attempts: int, next_run_at: int, error: str
 ) -> None:
-    is_ours = await put_off(
-        tx,
-        run.claim,
-        run.owner,
-        attempts=attempts,
-        next_run_at=next_run_at,
-        error=error,
-        calls=run.spending.calls,
-        tokens=run.spending.tokens,
+    await try_again(
+        tx, run.claim, run.owner, run.spending, attempts=attempts, at=next_run_at, error=error
     )
-    if not is_ours:
-        raise LostTask("the lease ran out")
 
 
 async def _note_unusable(app: App, run: Run, error: AnswerUnusable | ModelAnswerInvalid) -> None:

@@ -14,7 +14,8 @@ from typing import get_args
 from loguru import logger
 
 from bot.app import App
-from bot.budget import reflection_budget_is_spent, warn_of_budgets
+from bot.budget import budget_is_spent, warn_of_budgets
+from bot.compress import compress
 from bot.errors import StoreBusy, StoreError
 from bot.memory.backoff import retry_minutes
 from bot.memory.triggers import Reason, TaskStats, TriggerRules, due, earliest_due_at
@@ -22,9 +23,11 @@ from bot.model import TaskName
 from bot.reflect import reflect
 from bot.settings import Settings
 from bot.store.tasks import (
-    Claim,
+    Allowance,
+    AnyClaim,
     Horizon,
     Standing,
+    StreamClaim,
     claim_tasks,
     due_candidates,
     free_leases,
@@ -160,17 +163,23 @@ def _rules(settings: Settings) -> TriggerRules:
     )
 
 
-async def _claims(app: App, limit: int) -> list[Claim]:
+async def _claims(app: App, limit: int) -> list[AnyClaim]:
     now = app.clock.now()
-    if limit <= 0 or not await is_any_claimable(app.db, now):
+    if limit <= 0 or not await is_any_claimable(app.db, now, Allowance()):
         return []
-    if await reflection_budget_is_spent(app):
+    allowed = Allowance(
+        reflections=not await budget_is_spent(app, "reflect"),
+        compressions=not await budget_is_spent(app, "compress"),
+    )
+    if not await is_any_claimable(app.db, now, allowed):
         return []
     async with app.db.transaction() as tx:
-        return await claim_tasks(tx, lease_owner(app), limit=limit, now=now, until=now + LEASE_MS)
+        return await claim_tasks(
+            tx, lease_owner(app), limit=limit, now=now, until=now + LEASE_MS, allowed=allowed
+        )
 
 
-async def _work(app: App, claim: Claim) -> None:
+async def _work(app: App, claim: AnyClaim) -> None:
     """Run one task. Whatever goes wrong with it ends here, and the others go on."""
     try:
         await _attempt(app, claim)
@@ -179,13 +188,15 @@ async def _work(app: App, claim: Claim) -> None:
         logger.error("{} of {} was not kept: {}", claim.task, claim.chat, error)
 
 
-async def _attempt(app: App, claim: Claim) -> None:
+async def _attempt(app: App, claim: AnyClaim) -> None:
     try:
         async with _lease(app, claim):
-            if await _is_open(app, claim):
-                await reflect(app, claim, lease_owner(app))
-            else:
+            if not await _is_open(app, claim):
                 await _withdraw(app, claim)
+            elif isinstance(claim, StreamClaim):
+                await compress(app, claim, lease_owner(app))
+            else:
+                await reflect(app, claim, lease_owner(app))
     except (StoreError, sqlite3.Error):
         raise
     except Exception as error:
@@ -193,8 +204,10 @@ async def _attempt(app: App, claim: Claim) -> None:
         await _set_aside(app, claim, type(error).__name__)
 
 
-async def _is_open(app: App, claim: Claim) -> bool:
+async def _is_open(app: App, claim: AnyClaim) -> bool:
     """Whether a task that was queued is still to run: it may wait long for its next try."""
+    if isinstance(claim, StreamClaim):
+        return app.settings.of(claim.chat).memory_enabled
     found = await standing(app.db, claim.chat, claim.task)
     return (
         found is not None
@@ -203,13 +216,13 @@ async def _is_open(app: App, claim: Claim) -> bool:
     )
 
 
-async def _withdraw(app: App, claim: Claim) -> None:
+async def _withdraw(app: App, claim: AnyClaim) -> None:
     async with app.db.transaction() as tx:
         await withdraw_task(tx, claim, lease_owner(app))
     logger.info("{} of {} is not to run any more", claim.task, claim.chat)
 
 
-async def _set_aside(app: App, claim: Claim, error: str) -> None:
+async def _set_aside(app: App, claim: AnyClaim, error: str) -> None:
     attempts = claim.attempts + 1
     again_at = app.clock.now() + retry_minutes(attempts) * 60_000
     async with app.db.transaction() as tx:
@@ -219,7 +232,7 @@ async def _set_aside(app: App, claim: Claim, error: str) -> None:
 
 
 @asynccontextmanager
-async def _lease(app: App, claim: Claim) -> AsyncIterator[None]:
+async def _lease(app: App, claim: AnyClaim) -> AsyncIterator[None]:
     """Renew a task's lease as long as the block runs."""
     renewing = asyncio.create_task(_renew(app, claim))
     try:
@@ -230,7 +243,7 @@ async def _lease(app: App, claim: Claim) -> AsyncIterator[None]:
             await renewing
 
 
-async def _renew(app: App, claim: Claim) -> None:
+async def _renew(app: App, claim: AnyClaim) -> None:
     is_ours = True
     while is_ours:
         await app.clock.sleep(RENEW_SECONDS)

@@ -1,15 +1,19 @@
-"""What is remembered, and the work on it: 我的记忆 记忆 反思 任务."""
+"""What is remembered, and the work on it: 我的记忆 记忆 反思 压缩 任务."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from bot.clock import local_time
 from bot.commands.call import Call, Refusal
-from bot.model import Entry, Scope, Stream, StreamMemory, TaskName
-from bot.store.memory import read_stream, streams_of
+from bot.compress import limits_of
+from bot.model import Entry, Scope, Stream, StreamMemory, TaskKind, TaskName
+from bot.settings import Settings
+from bot.store.memory import compressible, read_stream, streams_of, take_back
 from bot.store.tasks import (
     TaskRecord,
+    hurry_compression,
     hurry_task,
     quarantined,
+    queue_compression,
     queue_task,
     recent_tasks,
     standing,
@@ -33,10 +37,11 @@ WORDS_OF_TASKS: dict[str, TaskName] = {
     "private": "private-owner",
 }
 
-TASK_WORDS: dict[TaskName, str] = {
+TASK_WORDS: dict[TaskKind, str] = {
     "group": "群记忆",
     "member-batch": "成员记忆",
     "private-owner": "私聊记忆",
+    "compress": "记忆压缩",
 }
 
 STATES = {
@@ -137,15 +142,44 @@ def _wanted(call: Call) -> list[TaskName]:
 
 def _switched_on(call: Call, wanted: Sequence[TaskName]) -> list[TaskName]:
     """Leave out what is switched off: a command starts work, but overrules no switch."""
-    settings = call.app.settings.of(call.chat)
-    if not settings.memory_enabled:
-        raise Refusal("记忆已关闭。发送 /设置 memoryEnabled true 打开。")
+    settings = _remembering(call)
     if settings.memory_member_batch_enabled:
         return list(wanted)
     left: list[TaskName] = [task for task in wanted if task != "member-batch"]
     if left:
         return left
     raise Refusal("成员记忆已关闭。发送 /设置 memoryMemberBatchEnabled true 打开。")
+
+
+def _remembering(call: Call) -> Settings:
+    settings = call.app.settings.of(call.chat)
+    if not settings.memory_enabled:
+        raise Refusal("记忆已关闭。发送 /设置 memoryEnabled true 打开。")
+    return settings
+
+
+async def start_compression(call: Call) -> str:
+    """压缩: compress the older daily entries of this chat now, however many there are."""
+    settings, db = _remembering(call), call.app.db
+    async with db.transaction() as tx:
+        await take_back(tx, call.chat)
+    found = await compressible(db, call.chat)
+    started = [s for s, count in found.items() if count > limits_of(settings, s.scope).keep_recent]
+    if not started:
+        return "没有可以压缩的近事：最近的一些总是原样保留。"
+    await _compress(call, started)
+    members = sum(stream.scope.kind == "member" for stream in started)
+    words = ["群记忆"] if members < len(started) else []
+    words += [f"{members} 人的记忆"] if members else []
+    return f"已安排压缩：{'、'.join(words)}。发送 /任务 查看进展。"
+
+
+async def _compress(call: Call, streams: Iterable[Stream]) -> None:
+    now = call.app.clock.now()
+    async with call.app.db.transaction() as tx:
+        for stream in streams:
+            await hurry_compression(tx, stream, "command", now)
+            await queue_compression(tx, stream, "command", now)
 
 
 async def _start(call: Call, task: TaskName) -> bool:
@@ -177,7 +211,10 @@ async def show_tasks(call: Call) -> str:
 
 def _task_line(call: Call, task: TaskRecord) -> str:
     at = local_time(task.finished_at or task.created_at, call.app.config.timezone)
-    line = f"{at:%m-%d %H:%M} {task.chat} {TASK_WORDS[task.task]} {STATES[task.state]}"
+    line = f"{at:%m-%d %H:%M} {task.chat} {_work(task)} {STATES[task.state]}"
+    if task.task == "compress" and task.state == "done":
+        changes = task.counts.get("changes", 0)
+        return f"{line}：{task.messages} 条近事变为 {changes} 条长期记忆，{task.tokens} token"
     if task.state == "done":
         return f"{line}：{task.messages} 条消息，{_counts(task.counts)}，{task.tokens} token"
     if task.state == "queued" and task.attempts:
@@ -185,6 +222,12 @@ def _task_line(call: Call, task: TaskRecord) -> str:
         error = clipped(single_line(task.error), 60)
         return f"{line}：第 {task.attempts} 次失败，{again:%H:%M} 再试（{error}）"
     return f"{line}（{task.reason}）"
+
+
+def _work(task: TaskRecord) -> str:
+    if task.task == "compress":
+        return f"{TASK_WORDS[task.task]}（{'群' if task.scope == 'group' else '成员'}）"
+    return TASK_WORDS[task.task]
 
 
 def _counts(counts: Mapping[str, int]) -> str:

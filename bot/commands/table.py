@@ -5,7 +5,13 @@ from types import MappingProxyType
 
 from bot.commands.access import approve, block_member, disable, enable, unblock_member
 from bot.commands.call import Call
-from bot.commands.memory import show_memory, show_own_memory, show_tasks, start_reflection
+from bot.commands.memory import (
+    show_memory,
+    show_own_memory,
+    show_tasks,
+    start_compression,
+    start_reflection,
+)
 from bot.commands.settings import change_mode, change_setting
 from bot.commands.status import show_help, show_status
 
@@ -18,6 +24,7 @@ ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
         "我的记忆": show_own_memory,
         "记忆": show_memory,
         "反思": start_reflection,
+        "压缩": start_compression,
         "任务": show_tasks,
         "启用": enable,
         "停用": disable,

@@ -44,6 +44,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("我的记忆", "anyone", "", "看看我记得你什么，依据有多少 (what is kept about you)"),
     CommandSpec("记忆", "operator", "群|成员 id", "查看群或成员的记忆 (show memory)"),
     CommandSpec("反思", "operator", "[group|member|private]", "马上整理这里的记忆 (reflect now)"),
+    CommandSpec("压缩", "operator", "", "马上把这里较早的近事压缩成长期记忆 (compress now)"),
     CommandSpec("任务", "operator", "", "最近的整理任务和跳过的消息 (tasks)"),
     CommandSpec("启用", "operator", "[群|成员 id]", "开始记录和回应这个聊天 (enable)"),
     CommandSpec("停用", "operator", "[群|成员 id]", "不再记录和回应这个聊天 (disable)"),

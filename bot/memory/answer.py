@@ -228,7 +228,12 @@ def answer_schema(task: TaskName) -> dict[str, Any]:
 
     It has no ``$ref``, since not every endpoint follows one. Treat it as read-only.
     """
-    schema = _ANSWERS[task].model_json_schema(by_alias=True)
+    return plain_schema(_ANSWERS[task])
+
+
+def plain_schema(shape: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of ``shape`` without ``$ref`` and without annotations."""
+    schema = shape.model_json_schema(by_alias=True)
     return _plain(schema, schema.get("$defs", {}))
 
 

@@ -130,6 +130,7 @@ def _entry(stream: Stream, row: sqlite3.Row, proofs: Mapping[int, list[int]]) ->
         date=row["date"],
         tier=row["tier"],
         pinned=bool(row["pinned"]),
+        set_aside=bool(row["set_aside"]),
         source_task=row["source_task"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
@@ -191,6 +192,49 @@ class StreamWriter:
             self._prove(entry_id, proof)
         return number
 
+    def compress(
+        self, text: str, date: str | None, sources: Iterable[int], *, source_task: str
+    ) -> int:
+        """Add to ``memory`` what some living entries come to, and return its number.
+
+        It rests on every message of every one of them, and falls with any. They are ended apart,
+        since one may be a source of several.
+        """
+        number = self.add("memory", text, (), date=date, source_task=source_task)
+        [[entry_id]] = self._run(_sql.entry_id, stream_id=self._stream_id, number=number)
+        numbers = json.dumps(sorted(set(sources)))
+        self._run(_sql.add_sources, entry_id=entry_id, stream_id=self._stream_id, numbers=numbers)
+        [[proof_id]] = self._run(_sql.add_proof, entry_id=entry_id, at=self._at, derived=True)
+        self._run(_sql.add_sources_proof, proof_id=proof_id, entry_id=entry_id)
+        return number
+
+    def uncover(self, number: int) -> None:
+        """Let an entry live again, if it was compressed, with all that went with it.
+
+        What was made of them is superseded.
+        """
+        key = {"stream_id": self._stream_id, "number": number}
+        while covers := self._run(_sql.cover_of, **key):
+            [[cover]] = covers
+            self.end(cover, "superseded", "")
+            self.revive_sources([cover])
+
+    def revive_sources(self, numbers: Iterable[int]) -> None:
+        """Let what some ended entries were made from live again, as far as it stands."""
+        some = {"stream_id": self._stream_id, "numbers": json.dumps(list(numbers))}
+        ids = [row["id"] for row in self._run(_sql.rows_of, **some)]
+        self._note_revived(self._run(_sql.revive_sources, entry_ids=json.dumps(ids)))
+
+    def revive(self, numbers: Iterable[int]) -> int:
+        """Let ended entries live again that still have a proof; return how many did."""
+        some = {"stream_id": self._stream_id, "numbers": json.dumps(list(numbers))}
+        return self._note_revived(self._run(_sql.revive, **some))
+
+    def _note_revived(self, rows: Sequence[sqlite3.Row]) -> int:
+        for row in rows:
+            self._before.setdefault(row["number"], None)
+        return len(rows)
+
     def prove(self, number: int, proof: Iterable[int]) -> bool:
         """Give a living entry one more proof; false if it lives no more."""
         entry_id = self._living(number)
@@ -214,7 +258,7 @@ class StreamWriter:
         return [_entry(self._stream, row, proofs.get(row["number"], {})) for row in rows]
 
     def _prove(self, entry_id: int, proof: Iterable[int]) -> None:
-        [[proof_id]] = self._run(_sql.add_proof, entry_id=entry_id, at=self._at)
+        [[proof_id]] = self._run(_sql.add_proof, entry_id=entry_id, at=self._at, derived=False)
         rows = [{"proof_id": proof_id, "message_id": message_id} for message_id in proof]
         run(self._connection, (_sql.add_proof_messages, rows))
 
@@ -228,6 +272,18 @@ class StreamWriter:
         run(self._connection, (_sql.add_ending_messages, rows))
         return True
 
+    def unprove(self, number: int, proof: Iterable[int]) -> bool:
+        """Take away the proof of exactly these messages, unless it is the entry's last one."""
+        is_noted = number in self._before
+        entry_id = self._living(number)
+        if entry_id is None:
+            return False
+        messages = json.dumps(sorted(proof), separators=(",", ":"))
+        is_gone = bool(self._run(_sql.drop_proof, entry_id=entry_id, messages=messages))
+        if not is_gone and not is_noted:
+            del self._before[number]
+        return is_gone
+
     def summarise(self, text: str, message_ids: Iterable[int]) -> None:
         """Replace the summary; it was written from the one before, so it rests on both."""
         self._run(_sql.set_summary, id=self._stream_id, summary=text, at=self._at)
@@ -235,6 +291,16 @@ class StreamWriter:
         self._told = tuple(message_ids)
         rows = [{"stream_id": self._stream_id, "message_id": m} for m in self._told]
         run(self._connection, (_sql.add_summary_messages, rows))
+
+    @property
+    def summary(self) -> str:
+        """The summary as it stands."""
+        return self._new_summary
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether there is anything to record."""
+        return bool(self._before) or self._new_summary != self._summary
 
     def record(self, *, by: str, why: str, task_id: int | None) -> None:
         """Keep the revision: what stood before, and what stands now."""
@@ -273,7 +339,7 @@ async def rewrite(
     why: str,
     task_id: int | None = None,
 ) -> None:
-    """Change streams, each with its revision, all in one visit to the connection.
+    """Change streams, each with its revision if it changes, all in one visit to the connection.
 
     Args:
         tx: the write transaction.
@@ -288,7 +354,8 @@ async def rewrite(
         for stream, change in changes.items():
             writer = StreamWriter(connection, stream, at)
             change(writer)
-            writer.record(by=by, why=why, task_id=task_id)
+            if writer.has_changed:
+                writer.record(by=by, why=why, task_id=task_id)
 
     await visit(tx, work)
 
@@ -302,6 +369,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "text": entry.text,
         "tier": entry.tier,
         "pinned": entry.pinned,
+        "setAside": entry.set_aside,
         "proofs": entry.proofs,
         "sourceTask": entry.source_task,
         "createdAt": entry.created_at,
@@ -312,9 +380,10 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 async def forget_message(tx: aiosqlite.Connection, message_id: int, at: int) -> int:
     """Let fall what rests on a message and return how many streams that changed.
 
-    A proof falls with any of its messages, an entry with its last proof; a summary made from the
-    message is cleared, for the next reflection to make anew. The record of changes loses its
-    texts. Answers of the bot that lost their text with the message take down what rests on them.
+    A proof falls with any of its messages, an entry with its last proof, or with the one of what it
+    was made from; its sources then return as far as they stand. A summary made from the message is
+    cleared, for the next reflection to make anew. The record of changes loses its texts. Answers of
+    the bot that lost their text with the message take down what rests on them.
     """
     emptied = [r["id"] async for r in _sql.emptied_answers(tx, message_id=message_id)]
     return sum([await _forget(tx, each, at) for each in dict.fromkeys([message_id, *emptied])])
@@ -332,6 +401,8 @@ async def _forget(tx: aiosqlite.Connection, message_id: int, at: int) -> int:
     await _sql.drop_reasons(tx, message_id=message_id)
     await _sql.drop_endings(tx, message_id=message_id)
     for stream_id in streams:
+        falling = [r["id"] async for r in _sql.falling(tx, stream_id=stream_id)]
+        _ = [r async for r in _sql.revive_sources(tx, entry_ids=json.dumps(falling))]
         await _sql.drop_unproven(tx, stream_id=stream_id, at=at)
         await _sql.bump_stream(tx, id=stream_id, at=at)
     # Of all streams of the chat: a summary that told of it may have been cleared for another.
@@ -341,6 +412,33 @@ async def _forget(tx: aiosqlite.Connection, message_id: int, at: int) -> int:
         await _sql.blank_later_summaries(tx, stream_id=stream_id, message_id=message_id)
         await _sql.blank_revisions(tx, stream_id=stream_id, message_id=message_id)
     return len(streams)
+
+
+async def daily_count(tx: aiosqlite.Connection, stream: Stream) -> int:
+    """Return how many daily entries a stream has."""
+    row = await _sql.stream(tx, **stream_key(stream))
+    return await _sql.daily_count(tx, stream_id=row["id"]) if row else 0
+
+
+async def compressible(db: Database, chat: Chat) -> dict[Stream, int]:
+    """Return how many daily entries could be compressed in each stream of a chat that has any."""
+    async with db.reader() as connection:
+        rows = [row async for row in _sql.daily_counts(connection, **chat_key(chat))]
+    return {
+        Stream(Scope(chat.bot_id, row["scope_kind"], row["scope_key"]), chat): row["entries"]
+        for row in rows
+    }
+
+
+async def set_aside(tx: aiosqlite.Connection, entry: Entry) -> None:
+    """Mark an entry that no model takes for compression; it stays as it is."""
+    row = await _sql.stream(tx, **stream_key(entry.stream))
+    await _sql.set_aside(tx, stream_id=row["id"], number=entry.number)
+
+
+async def take_back(tx: aiosqlite.Connection, chat: Chat) -> None:
+    """Let what was set aside in a chat be tried again."""
+    await _sql.take_back(tx, **chat_key(chat))
 
 
 async def names_of_chat(db: Database, chat_id: int) -> dict[str, frozenset[str]]:

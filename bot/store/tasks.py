@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import aiosqlite
 
-from bot.model import Chat, StoredMessage, TaskName
+from bot.model import Chat, Scope, StoredMessage, Stream, TaskKind, TaskName
 from bot.store.database import Database
+from bot.store.memory import stream_key
 from bot.store.messages import chat_key, stored_message
 from bot.store.queries import load
 
@@ -65,8 +66,19 @@ class Horizon:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """Which work may be begun: what is not is over its budget for the day."""
+
+    reflections: bool = True
+    compressions: bool = True
+
+
+EVERYTHING = Allowance()
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
-    """A task that this process works on."""
+    """A reflection that this process works on."""
 
     id: int
     chat: Chat
@@ -75,6 +87,26 @@ class Claim:
     task: TaskName
     reason: str
     attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamClaim:
+    """A compression that this process works on."""
+
+    id: int
+    chat: Chat
+    chat_id: int
+    stream: Stream
+    reason: str
+    attempts: int
+    chunk: int | None
+    """How many entries a call reads while one that is refused is looked for."""
+    unusable: int
+    """How many answers running could not be used."""
+    task: TaskKind = "compress"
+
+
+AnyClaim = Claim | StreamClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +137,9 @@ class TaskRecord:
 
     id: int
     chat: Chat
-    task: TaskName
+    task: TaskKind
+    scope: str
+    """The kind of scope that it works on: ``group``, ``member``, ``private``."""
     state: TaskState
     reason: str
     attempts: int
@@ -207,33 +241,117 @@ async def hurry_task(tx: aiosqlite.Connection, chat: Chat, task: TaskName, at: i
     await _sql.hurry(tx, **chat_key(chat), task=task, at=at)
 
 
-async def is_any_claimable(db: Database, now: int) -> bool:
+async def queue_compression(
+    tx: aiosqlite.Connection, stream: Stream, reason: TaskReason, at: int
+) -> bool:
+    """Queue the compression of a stream, unless one is open already."""
+    return await _sql.queue_compression(tx, **stream_key(stream), reason=reason, at=at) > 0
+
+
+async def hurry_compression(
+    tx: aiosqlite.Connection, stream: Stream, reason: TaskReason, at: int
+) -> None:
+    """Let a compression that waits for its next try go on now, for another reason."""
+    await _sql.hurry_compression(tx, **stream_key(stream), reason=reason, at=at)
+
+
+async def is_any_claimable(db: Database, now: int, allowed: Allowance = EVERYTHING) -> bool:
     """Whether a task's time has come; asked before the write lock is."""
     async with db.reader() as connection:
-        return bool([row async for row in _sql.claimable(connection, now=now, limit=1)])
+        return bool(await _claimable(connection, now, 1, allowed))
 
 
 async def claim_tasks(
-    tx: aiosqlite.Connection, owner: str, *, limit: int, now: int, until: int
-) -> list[Claim]:
+    tx: aiosqlite.Connection,
+    owner: str,
+    *,
+    limit: int,
+    now: int,
+    until: int,
+    allowed: Allowance = EVERYTHING,
+) -> list[AnyClaim]:
     """Take up to ``limit`` tasks whose time has come; the lease holds until ``until``."""
-    rows = [row async for row in _sql.claimable(tx, now=now, limit=limit)]
     return [
-        Claim(
-            id=row["id"],
-            chat=_chat(row),
-            chat_id=row["chat_id"],
-            chat_name=row["name"],
-            task=row["task"],
-            reason=row["reason"],
-            attempts=row["attempts"],
-        )
-        for row in rows
+        _claim(row)
+        for row in await _claimable(tx, now, limit, allowed)
         if await _sql.claim(tx, id=row["id"], owner=owner, until=until, now=now)
     ]
 
 
-async def renew_lease(tx: aiosqlite.Connection, claim: Claim, owner: str, until: int) -> bool:
+async def _claimable(
+    connection: aiosqlite.Connection, now: int, limit: int, allowed: Allowance
+) -> list[aiosqlite.Row]:
+    rows = _sql.claimable(
+        connection,
+        now=now,
+        limit=limit,
+        reflections=allowed.reflections,
+        compressions=allowed.compressions,
+    )
+    return [row async for row in rows]
+
+
+def _claim(row: aiosqlite.Row) -> AnyClaim:
+    chat = _chat(row)
+    if row["task"] == "compress":
+        return StreamClaim(
+            id=row["id"],
+            chat=chat,
+            chat_id=row["chat_id"],
+            stream=Stream(Scope(chat.bot_id, row["scope_kind"], row["scope_key"]), chat),
+            reason=row["reason"],
+            attempts=row["attempts"],
+            chunk=row["chunk"],
+            unusable=row["unusable"],
+        )
+    return Claim(
+        id=row["id"],
+        chat=chat,
+        chat_id=row["chat_id"],
+        chat_name=row["name"],
+        task=row["task"],
+        reason=row["reason"],
+        attempts=row["attempts"],
+    )
+
+
+async def advance(
+    tx: aiosqlite.Connection,
+    claim: StreamClaim,
+    owner: str,
+    *,
+    entries: int,
+    changes: int,
+    calls: int,
+    tokens: int,
+) -> bool:
+    """Note what one call of a compression came to; false if the lease was lost, and then nothing
+    may be committed."""
+    count = await _sql.advance(
+        tx,
+        id=claim.id,
+        owner=owner,
+        messages=entries,
+        changes=changes,
+        calls=calls,
+        tokens=tokens,
+    )
+    return count > 0
+
+
+async def end_task(tx: aiosqlite.Connection, claim: StreamClaim, owner: str, at: int) -> bool:
+    """End a compression; false if the lease was lost."""
+    return await _sql.end_task(tx, id=claim.id, owner=owner, at=at) > 0
+
+
+async def narrow_task(
+    tx: aiosqlite.Connection, claim: StreamClaim, chunk: int | None, unusable: int
+) -> None:
+    """Note how many entries the next call reads, and how many answers running were unusable."""
+    await _sql.narrow_task(tx, id=claim.id, chunk=chunk, unusable=unusable)
+
+
+async def renew_lease(tx: aiosqlite.Connection, claim: AnyClaim, owner: str, until: int) -> bool:
     """Keep a task for longer; false if it was lost."""
     return await _sql.renew_lease(tx, id=claim.id, owner=owner, until=until) > 0
 
@@ -243,14 +361,14 @@ async def free_leases(tx: aiosqlite.Connection, owner: str) -> int:
     return await _sql.free_leases(tx, owner=owner)
 
 
-async def withdraw_task(tx: aiosqlite.Connection, claim: Claim, owner: str) -> None:
+async def withdraw_task(tx: aiosqlite.Connection, claim: AnyClaim, owner: str) -> None:
     """Take back a task that is not to run now."""
     await _sql.withdraw_task(tx, id=claim.id, owner=owner)
 
 
 async def put_off(
     tx: aiosqlite.Connection,
-    claim: Claim,
+    claim: AnyClaim,
     owner: str,
     *,
     attempts: int,
@@ -391,6 +509,7 @@ async def recent_tasks(db: Database, chat: Chat | None = None, limit: int = 10) 
             id=row["id"],
             chat=_chat(row),
             task=row["task"],
+            scope=row["scope"],
             state=row["state"],
             reason=row["reason"],
             attempts=row["attempts"],
@@ -435,7 +554,7 @@ async def batch_rows(db: Database, claim: Claim, after_id: int, limit: int) -> B
     return BatchRows(messages, messages[-1].row_id if is_full else newest)
 
 
-async def last_route(db: Database, claim: Claim) -> tuple[str, str] | None:
+async def last_route(db: Database, claim: AnyClaim) -> tuple[str, str] | None:
     """Return the model and endpoint that answered in the chat last."""
     async with db.reader() as connection:
         row = await _sql.last_route(connection, chat_id=claim.chat_id)

@@ -158,6 +158,7 @@ async def test_a_retraction_supersedes_and_keeps_what_it_rests_on(shop: Workshop
 
 async def test_only_an_entry_that_was_shown_can_be_retracted(shop: Workshop):
     await alone(shop)
+    await shop.set(memoryGroupCompressAt=1_000)
     for number in range(200):
         await shop.hear(f"第{number}件" + "很长的事" * 20)
     await shop.idle()

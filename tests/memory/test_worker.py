@@ -219,6 +219,7 @@ async def test_member_batches_switched_off_leave_what_is_remembered_and_the_othe
 
 
 async def test_member_batches_switched_on_again_go_on_where_they_stood(shop: Workshop):
+    await shop.set(memoryGroupCompressAt=1_000, memoryMemberCompressAt=1_000)
     await shop.chatter(50)
     await shop.tick()
     await shop.set(memoryMemberBatchEnabled=False)
@@ -326,6 +327,7 @@ async def test_a_chat_that_the_account_may_not_use_costs_no_calls(shop: Workshop
 
 
 async def test_a_backlog_is_drained_in_batches_of_eighty_oldest_first(shop: Workshop):
+    await shop.set(memoryMemberCompressAt=1_000)
     await shop.answer_once()
     await shop.chatter(200, PRIVATE)
     assert await shop.tick() == 3
@@ -341,6 +343,7 @@ async def test_a_backlog_goes_on_after_a_restart_without_a_message(tmp_path: Pat
     model, clock = ScriptedModel(), VirtualClock(NOON)
     model.enqueue(diary, ModelUnavailable("the machine goes down"))
     async with open_workshop(tmp_path, model=model, clock=clock) as shop:
+        await shop.set(memoryMemberCompressAt=1_000)
         await shop.answer_once()
         await shop.chatter(200, PRIVATE)
         await shop.tick()

@@ -261,7 +261,7 @@ class Workshop:
         await queue_due(self.app)
         async with self.app.db.transaction() as tx:
             claims = await claim_tasks(tx, owner, limit=99, now=self.now, until=self.now + LEASE_MS)
-        return next(claim for claim in claims if claim.task == task)
+        return next(c for c in claims if isinstance(c, Claim) and c.task == task)
 
     # What came of it
 

@@ -38,6 +38,7 @@ from bot.store.messages import Recall, recall_message
 from bot.store.migrate import read_steps
 from bot.store.settings import open_settings
 from bot.store.tasks import (
+    Claim,
     Narrowing,
     claim_tasks,
     narrow,
@@ -175,6 +176,7 @@ async def _fill_memory(db: Database, receipts: Sequence[Receipt]) -> None:
         assert await queue_task(tx, found, "count", NOON)
         now = NOON + 2 * MINUTE
         [claim] = await claim_tasks(tx, "example:8080", limit=1, now=now, until=now + MINUTE)
+        assert isinstance(claim, Claim)
         await narrow(tx, claim, Narrowing(20, rows[9], 5))
         await quarantine_message(tx, claim, rows[9], "ModelRefused", NOON + MINUTE)
         await claim_alert(tx, "budget.reflect", at=NOON, due_before=NOON)
@@ -197,6 +199,11 @@ def _remember_alice(rows: Sequence[int], writer: StreamWriter) -> None:
         tier="profile",
         source_task="member-batch",
     )
+    event = writer.add(
+        "daily", "去湖边钓鱼", [(rows[3],)], date="2026-09-21", source_task="member-batch"
+    )
+    writer.compress("去湖边钓鱼", "2026-09-21", [event], source_task="compress")
+    writer.end(event, "compressed", "")
 
 
 async def dump(path: Path) -> str:

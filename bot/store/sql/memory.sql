@@ -99,12 +99,112 @@ UPDATE entries SET updated_at = :at WHERE id = :id;
 
 -- name: add_proof$
 -- One more reason to believe an entry.
-INSERT INTO proofs (entry_id, created_at) VALUES (:entry_id, :at) RETURNING id;
+INSERT INTO proofs (entry_id, created_at, derived) VALUES (:entry_id, :at, :derived)
+RETURNING id;
 
 -- name: add_proof_messages*!
 -- The messages that a proof rests on.
 INSERT INTO proof_messages (proof_id, message_id) VALUES (:proof_id, :message_id)
 ON CONFLICT DO NOTHING;
+
+-- name: add_sources!
+-- What a line of memory was made from: living entries of the same stream.
+INSERT INTO entry_sources (entry_id, source_id)
+SELECT :entry_id, id FROM entries
+WHERE stream_id = :stream_id AND ended_at IS NULL
+  AND number IN (SELECT value FROM json_each(:numbers));
+
+-- name: add_sources_proof!
+-- The proof of a made entry: every message that any of its sources rests on.
+INSERT INTO proof_messages (proof_id, message_id)
+SELECT DISTINCT :proof_id, pm.message_id FROM entry_sources AS s
+JOIN proofs AS p ON p.entry_id = s.source_id
+JOIN proof_messages AS pm ON pm.proof_id = p.id
+WHERE s.entry_id = :entry_id;
+
+-- name: rows_of
+-- The rows of some entries, living or ended.
+SELECT id FROM entries
+WHERE stream_id = :stream_id AND number IN (SELECT value FROM json_each(:numbers));
+
+-- name: cover_of$
+-- A living entry that was made, in however many steps, from one that was compressed.
+WITH RECURSIVE above (id) AS (
+    SELECT id FROM entries
+    WHERE stream_id = :stream_id AND number = :number AND ended_by = 'compressed'
+    UNION
+    SELECT s.entry_id FROM above JOIN entry_sources AS s ON s.source_id = above.id
+)
+SELECT e.number FROM above JOIN entries AS e ON e.id = above.id
+WHERE e.ended_at IS NULL LIMIT 1;
+
+-- name: revive_sources
+-- What some entries were made from lives again as far as it stands; where a source has fallen that
+-- was itself made from others, those do.
+WITH RECURSIVE released (id, opens) AS (
+    SELECT value, 1 FROM json_each(:entry_ids)
+    UNION
+    SELECT s.source_id, NOT EXISTS (SELECT 1 FROM proofs WHERE entry_id = s.source_id)
+    FROM released AS r JOIN entry_sources AS s ON s.entry_id = r.id
+    WHERE r.opens
+)
+UPDATE entries SET ended_at = NULL, ended_by = NULL, ended_why = ''
+WHERE id IN (SELECT id FROM released) AND ended_by = 'compressed'
+  AND EXISTS (SELECT 1 FROM proofs WHERE entry_id = entries.id)
+RETURNING number;
+
+-- name: revive
+-- Ended entries live again that something still proves.
+UPDATE entries SET ended_at = NULL, ended_by = NULL, ended_why = ''
+WHERE stream_id = :stream_id AND ended_at IS NOT NULL
+  AND number IN (SELECT value FROM json_each(:numbers))
+  AND EXISTS (SELECT 1 FROM proofs WHERE entry_id = entries.id)
+RETURNING number;
+
+-- name: drop_proof
+-- The proof of exactly these messages. The last one of an entry stays.
+DELETE FROM proofs WHERE id = (
+    SELECT p.id FROM proofs AS p
+    WHERE p.entry_id = :entry_id AND p.derived = 0
+      AND (SELECT json_group_array(message_id) FROM (
+          SELECT message_id FROM proof_messages WHERE proof_id = p.id ORDER BY message_id
+      )) = :messages
+      AND (SELECT count(*) FROM proofs AS other WHERE other.entry_id = :entry_id) > 1
+    ORDER BY p.id DESC LIMIT 1
+) RETURNING id;
+
+-- name: falling
+-- Living entries whose last proof is gone.
+SELECT id FROM entries
+WHERE stream_id = :stream_id AND ended_at IS NULL
+  AND NOT EXISTS (SELECT 1 FROM proofs WHERE entry_id = entries.id);
+
+-- name: set_aside!
+-- No model takes it for compression.
+UPDATE entries SET set_aside = 1 WHERE stream_id = :stream_id AND number = :number;
+
+-- name: take_back!
+-- What was set aside in a chat is tried again.
+UPDATE entries SET set_aside = 0
+WHERE set_aside = 1 AND stream_id IN (
+    SELECT t.id FROM streams AS t JOIN chats AS c ON c.id = t.chat_id
+    WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
+);
+
+-- name: daily_counts
+-- How many daily entries each stream of a chat has that could be compressed.
+SELECT s.kind AS scope_kind, s.key AS scope_key, count(*) AS entries FROM streams AS t
+JOIN chats AS c ON c.id = t.chat_id
+JOIN scopes AS s ON s.id = t.scope_id
+JOIN entries AS e ON e.stream_id = t.id AND e.document = 'daily' AND e.ended_at IS NULL
+WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
+  AND e.pinned = 0 AND e.set_aside = 0
+GROUP BY t.id ORDER BY t.id;
+
+-- name: daily_count$
+-- How many daily entries a stream has.
+SELECT count(*) FROM entries
+WHERE stream_id = :stream_id AND document = 'daily' AND ended_at IS NULL;
 
 -- name: end_entry!
 -- An entry lives no more; it stays for undo.
@@ -172,8 +272,14 @@ SELECT id AS stream_id FROM streams
 WHERE chat_id = (SELECT chat_id FROM messages WHERE id = :message_id);
 
 -- name: drop_proofs!
--- A proof falls with any of its messages.
-DELETE FROM proofs WHERE id IN (SELECT proof_id FROM proof_messages WHERE message_id = :message_id);
+-- A proof falls with any of its messages, and all proofs of an entry with the one that has what it
+-- was made from.
+DELETE FROM proofs
+WHERE id IN (SELECT proof_id FROM proof_messages WHERE message_id = :message_id)
+   OR entry_id IN (
+       SELECT p.entry_id FROM proof_messages AS pm JOIN proofs AS p ON p.id = pm.proof_id
+       WHERE pm.message_id = :message_id AND p.derived = 1
+   );
 
 -- name: drop_reasons!
 -- Why an entry ended is told in the words of the messages that say so.

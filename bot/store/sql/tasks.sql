@@ -57,7 +57,50 @@ WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id AND k.task 
 -- At most one open task per chat and task.
 INSERT INTO tasks (chat_id, scope, task, state, reason, next_run_at, created_at)
 VALUES (:chat_id, :scope, :task, 'queued', :reason, :at, :at)
-ON CONFLICT (chat_id, task) WHERE state IN ('queued', 'running') DO NOTHING;
+ON CONFLICT (chat_id, task, coalesce(stream_id, 0)) WHERE state IN ('queued', 'running')
+DO NOTHING;
+
+-- name: queue_compression!
+-- At most one open task per stream.
+INSERT INTO tasks (chat_id, scope, task, state, reason, next_run_at, created_at, stream_id)
+SELECT c.id, s.kind, 'compress', 'queued', :reason, :at, :at, t.id FROM streams AS t
+JOIN scopes AS s ON s.id = t.scope_id
+JOIN chats AS c ON c.id = t.chat_id
+WHERE s.bot_id = :bot_id AND s.kind = :scope_kind AND s.key = :key
+  AND c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
+ON CONFLICT (chat_id, task, coalesce(stream_id, 0)) WHERE state IN ('queued', 'running')
+DO NOTHING;
+
+-- name: hurry_compression!
+-- One that waits for its next try is tried now.
+UPDATE tasks SET next_run_at = :at, reason = :reason
+WHERE state = 'queued' AND task = 'compress' AND stream_id = (
+    SELECT t.id FROM streams AS t
+    JOIN scopes AS s ON s.id = t.scope_id
+    JOIN chats AS c ON c.id = t.chat_id
+    WHERE s.bot_id = :bot_id AND s.kind = :scope_kind AND s.key = :key
+      AND c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
+);
+
+-- name: advance!
+-- One call of several is written; what is left is done even if this run ends here.
+UPDATE tasks
+SET reason = 'backlog', attempts = 0, unusable = 0, error = '', messages = messages + :messages,
+    calls = calls + :calls, tokens = tokens + :tokens,
+    counts = json_set(
+        counts, '$.changes', coalesce(json_extract(counts, '$.changes'), 0) + :changes
+    )
+WHERE id = :id AND lease_owner = :owner AND state = 'running';
+
+-- name: end_task!
+-- A task of a stream is done. No row changes if the lease was lost.
+UPDATE tasks
+SET state = 'done', lease_owner = NULL, lease_until = NULL, finished_at = :at, error = ''
+WHERE id = :id AND lease_owner = :owner AND state = 'running';
+
+-- name: narrow_task!
+-- How much its next call reads.
+UPDATE tasks SET chunk = :chunk, unusable = :unusable WHERE id = :id;
 
 -- name: mark_due!
 -- What is stored now is due, however many batches it takes; what comes later is not.
@@ -68,13 +111,16 @@ WHERE chat_id = :chat_id AND task = :task;
 -- name: claimable
 -- Tasks whose time has come, or whose worker died; the oldest first. Those of a chat that the
 -- account left, or may not speak in, wait.
-SELECT t.*, c.bot_id, c.kind, c.peer_id, c.name
+SELECT t.*, c.bot_id, c.kind, c.peer_id, c.name, s.kind AS scope_kind, s.key AS scope_key
 FROM tasks AS t JOIN chats AS c ON c.id = t.chat_id
+LEFT JOIN streams AS st ON st.id = t.stream_id
+LEFT JOIN scopes AS s ON s.id = st.scope_id
 WHERE t.id IN (
     SELECT id FROM tasks INDEXED BY tasks_due WHERE state = 'queued' AND next_run_at <= :now
     UNION ALL
     SELECT id FROM tasks INDEXED BY tasks_leased WHERE state = 'running' AND lease_until < :now
 ) AND c.removed_at IS NULL AND c.access <> 'disabled' AND c.muted_until <= :now
+  AND iif(t.task = 'compress', :compressions, :reflections)
 ORDER BY t.id
 LIMIT :limit;
 

@@ -1,0 +1,308 @@
+"""Compress: the older daily entries of a stream become few lines of memory, or nothing changes.
+
+Load, decide, call, decide, commit, once for each call. See ``docs/memory.md``, "Compression".
+"""
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import aiosqlite
+from loguru import logger
+
+from bot.alert import alert
+from bot.app import App
+from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelError, ModelRefused, QunyiError
+from bot.llm.protocol import ModelRequest, PromptMessage, Purpose, RouteName
+from bot.memory.answer import AnswerUnusable
+from bot.memory.backoff import retry_minutes
+from bot.memory.compression import (
+    CHUNK,
+    Compressed,
+    Plan,
+    check,
+    compression_schema,
+    continued,
+    plan,
+    prompt_lines,
+    still_stands,
+)
+from bot.model import Entry, Scope, ScopeKind, Stream
+from bot.settings import Settings
+from bot.store.memory import (
+    StreamWriter,
+    daily_count,
+    read_stream,
+    remembered,
+    rewrite,
+    set_aside,
+)
+from bot.store.tasks import (
+    StreamClaim,
+    advance,
+    end_task,
+    last_route,
+    narrow_task,
+    queue_compression,
+)
+from bot.work import LostTask, Spending, try_again
+
+TASK = "compress"
+
+UNUSABLE_BEFORE_HALVING = 5
+"""From this many unusable answers on, calls read half as much."""
+
+PURPOSES: dict[ScopeKind, Purpose] = {"group": "compress.group", "member": "compress.member"}
+PROMPTS: dict[ScopeKind, str] = {"group": "compress_group", "member": "compress_member"}
+
+
+class SourcesChanged(QunyiError):
+    """What a model was shown is remembered no more, or may not be; its answer is discarded."""
+
+
+class CutOff(AnswerUnusable):
+    """A model did not finish its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When daily entries are compressed."""
+
+    at: int
+    """From so many on."""
+    keep_recent: int
+    """So many of the newest stay."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One task being worked on."""
+
+    claim: StreamClaim
+    owner: str
+    chunk: int
+    part: Plan | None = None
+    """What the call that is under way reads."""
+    spending: Spending = field(default_factory=Spending)
+    """What was spent since the last commit."""
+
+
+def limits_of(settings: Settings, scope: Scope) -> Limits:
+    """Return when the daily entries of a scope's stream are compressed."""
+    if scope.kind == "group":
+        return Limits(settings.memory_group_compress_at, settings.memory_group_keep_recent)
+    return Limits(settings.memory_member_compress_at, settings.memory_member_keep_recent)
+
+
+async def queue_if_many(app: App, tx: aiosqlite.Connection, stream: Stream, now: int) -> None:
+    """Queue the compression of a stream that has reached its number of daily entries."""
+    limits = limits_of(app.settings.of(stream.origin), stream.scope)
+    if await daily_count(tx, stream) >= limits.at:
+        await queue_compression(tx, stream, "count", now)
+
+
+async def compress(app: App, claim: StreamClaim, owner: str) -> None:
+    """Compress a stream, call by call. What fails changes nothing but when it is tried again."""
+    run = Run(claim, owner, claim.chunk or CHUNK)
+    try:
+        await _attempt(app, run)
+    except LostTask as lost:
+        logger.warning("compress of {} was somebody else's: {}", claim.stream.scope, lost)
+
+
+async def _attempt(app: App, run: Run) -> None:
+    try:
+        await _all(app, run)
+    except (ModelRefused, ContextTooLong) as error:
+        await _halve(app, run, error)
+    except (AnswerUnusable, ModelAnswerInvalid) as error:
+        await _note_unusable(app, run, error)
+    except (ModelError, SourcesChanged) as error:
+        await _retry_later(app, run, error)
+
+
+async def _all(app: App, run: Run) -> None:
+    stream = run.claim.stream
+    run.part = _planned(app, run, (await read_stream(app.db, stream)).memory.entries)
+    while run.part:
+        accepted = check(run.part, await _asked(app, run, run.part))
+        await _commit(app, run, run.part, accepted)
+        run.part = await _next(app, run, run.part.rest)
+    async with app.db.transaction() as tx:
+        if not await end_task(tx, run.claim, run.owner, app.clock.now()):
+            raise LostTask("the lease ran out")
+
+
+async def _next(app: App, run: Run, rest: tuple[int, ...]) -> Plan | None:
+    if not rest:
+        return None
+    entries = (await read_stream(app.db, run.claim.stream)).memory.entries
+    return continued(entries, rest, run.chunk)
+
+
+def _planned(app: App, run: Run, entries: tuple[Entry, ...]) -> Plan | None:
+    """Return what the first call reads.
+
+    What was begun, and what somebody asked for, does not wait for the number to be reached.
+    """
+    limits = limits_of(app.settings.of(run.claim.chat), run.claim.stream.scope)
+    at = limits.at if run.claim.reason == "count" else 0
+    return plan(entries, at, limits.keep_recent, run.chunk)
+
+
+# Call.
+
+
+async def _asked(app: App, run: Run, part: Plan) -> str:
+    claim, kind = run.claim, run.claim.stream.scope.kind
+    route = await last_route(app.db, claim)
+    run.spending.calls += 1
+    given = await app.model.complete(
+        ModelRequest(
+            PURPOSES[kind],
+            (PromptMessage("user", _prompt(app, kind, part)),),
+            claim.chat,
+            max_tokens=app.settings.of(claim.chat).memory_compression_max_tokens,
+            json_schema=compression_schema(),
+            last_route=RouteName(*route) if route else None,
+        )
+    )
+    run.spending.tokens += given.prompt_tokens + given.completion_tokens
+    if given.finish_reason == "length":
+        raise CutOff("the answer was cut off")
+    return given.text
+
+
+def _prompt(app: App, kind: ScopeKind, part: Plan) -> str:
+    return app.prompts.render(
+        PROMPTS[kind],
+        **prompt_lines(part),
+        schema=json.dumps(compression_schema(), ensure_ascii=False),
+    )
+
+
+# Commit.
+
+
+async def _commit(app: App, run: Run, part: Plan, accepted: tuple[Compressed, ...]) -> None:
+    """Write what one call gave in the place of its sources, or nothing, in one transaction."""
+    named = {entry.number: entry for item in accepted for entry in item.sources}
+    claim, now = run.claim, app.clock.now()
+    if app.access.of(claim.chat) == "disabled":
+        raise SourcesChanged("the chat was switched off meanwhile")
+    async with app.db.transaction() as tx:
+        [found] = await remembered(tx, [claim.stream])
+        if not still_stands(part, found.memory.entries):
+            raise SourcesChanged("what was shown has changed meanwhile")
+        replacing = {claim.stream: partial(_replace, accepted)}
+        await rewrite(tx, replacing, at=now, by=TASK, why=claim.reason, task_id=claim.id)
+        is_ours = await advance(
+            tx,
+            claim,
+            run.owner,
+            entries=sum(entry.document == "daily" for entry in named.values()),
+            changes=len(accepted),
+            calls=run.spending.calls,
+            tokens=run.spending.tokens,
+        )
+        if not is_ours:
+            raise LostTask("the lease ran out")
+    run.spending = Spending()
+    run.claim = replace(claim, attempts=0, unusable=0)
+
+
+def _replace(accepted: tuple[Compressed, ...], writer: StreamWriter) -> None:
+    for item in accepted:
+        numbers = [entry.number for entry in item.sources]
+        writer.compress(item.text, item.date, numbers, source_task=TASK)
+    for number in {entry.number: None for item in accepted for entry in item.sources}:
+        writer.end(number, "compressed", "")
+
+
+# Failure.
+
+
+async def _retry_later(app: App, run: Run, error: Exception) -> None:
+    """Try again after 1, 2, 4 … 60 minutes, whatever is remembered meanwhile."""
+    async with app.db.transaction() as tx:
+        await _put_off(app, tx, run, error)
+
+
+async def _put_off(app: App, tx: aiosqlite.Connection, run: Run, error: Exception) -> None:
+    attempts = run.claim.attempts + 1
+    minutes = retry_minutes(attempts)
+    words = f"{type(error).__name__}: {error}"
+    await try_again(
+        tx,
+        run.claim,
+        run.owner,
+        run.spending,
+        attempts=attempts,
+        at=app.clock.now() + minutes * 60_000,
+        error=words,
+    )
+    logger.warning(
+        "compress of {} failed and is tried again in {} min: {}",
+        run.claim.stream.scope,
+        minutes,
+        words,
+    )
+
+
+async def _note_unusable(app: App, run: Run, error: AnswerUnusable | ModelAnswerInvalid) -> None:
+    """Count an answer that cannot be used; make calls smaller from the fifth on.
+
+    They are made smaller at once if the answer was too long to be finished.
+    """
+    unusable = run.claim.unusable + 1
+    is_halved = unusable >= UNUSABLE_BEFORE_HALVING or isinstance(error, CutOff)
+    if is_halved and _size(run) <= 1 and unusable >= UNUSABLE_BEFORE_HALVING:
+        await _pass_over(app, run, error)
+        return
+    async with app.db.transaction() as tx:
+        chunk = _half(run) if is_halved else run.claim.chunk
+        await narrow_task(tx, run.claim, chunk, unusable)
+        await _put_off(app, tx, run, error)
+
+
+async def _halve(app: App, run: Run, error: ModelRefused | ContextTooLong) -> None:
+    """Look for the entry that is refused: half of them at once, one at last."""
+    if _size(run) <= 1:
+        await _pass_over(app, run, error)
+        return
+    async with app.db.transaction() as tx:
+        await narrow_task(tx, run.claim, _half(run), run.claim.unusable)
+        await try_again(
+            tx,
+            run.claim,
+            run.owner,
+            run.spending,
+            attempts=run.claim.attempts,
+            at=app.clock.now(),
+            error=f"{type(error).__name__}: halved",
+        )
+
+
+async def _pass_over(app: App, run: Run, error: Exception) -> None:
+    """Leave one entry as it is, for good, and name it to the operators."""
+    assert run.part is not None
+    (entry,) = run.part.daily
+    async with app.db.transaction() as tx:
+        await set_aside(tx, entry)
+        await narrow_task(tx, run.claim, None, 0)
+        await _put_off(app, tx, run, error)
+    await alert(
+        app,
+        f"{run.claim.chat} 的记忆压缩跳过了一条近事（{run.claim.stream.scope} #{entry.label}）："
+        "模型不接受它。它原样保留；发送 /压缩 再试。",
+        bot_id=run.claim.chat.bot_id,
+    )
+
+
+def _size(run: Run) -> int:
+    """How many daily entries the call that failed read."""
+    return len(run.part.daily) if run.part else 0
+
+
+def _half(run: Run) -> int:
+    return max(1, _size(run) // 2)
