@@ -27,6 +27,7 @@ from nonebot.adapters.onebot.v11 import (
 from nonebot.adapters.onebot.v11.adapter import DEFAULT_MODELS
 from nonebot.adapters.onebot.v11.exception import NoLogException
 from nonebot.drivers import WebSocket
+from pydantic import Field
 from typing_extensions import override
 
 from bot.onebot.segments import read_segments
@@ -68,15 +69,23 @@ class QuietEvent(Quiet, Event):
 
 
 class QuietGroupMessage(Quiet, GroupMessageEvent):
-    """A message in a group."""
+    """A message in a group, which carries what ingest made of it to those who come later."""
 
     raw_event: dict[str, Any]
+    # Any: pydantic would build a schema from our nouns for what is never validated.
+    taken: Any = Field(default=None, exclude=True)
+    """An ``Ingested``, or ``None``."""
 
 
 class QuietPrivateMessage(Quiet, PrivateMessageEvent):
-    """A message in a private chat."""
+    """A message in a private chat, which carries what ingest made of it."""
 
     raw_event: dict[str, Any]
+    taken: Any = Field(default=None, exclude=True)
+    """As in a group."""
+
+
+QuietMessage = QuietGroupMessage | QuietPrivateMessage
 
 
 class QuietOwnMessage(QuietEvent):
@@ -210,6 +219,7 @@ def mended(raw: Mapping[str, Any]) -> dict[str, Any]:
         "time": _seconds(raw.get("time")),
         "self_id": _integer(raw.get("self_id")),
         "raw_event": dict(raw),
+        "taken": None,
     }
     if kind and (not isinstance(event.get(kind), str) or not event[kind]):
         event.pop(kind, None)

@@ -6,26 +6,27 @@ to the model.
 
 from loguru import logger
 from nonebot import on
-from nonebot.matcher import Matcher
+from nonebot.matcher import current_matcher
 
 from bot.command import command
 from bot.converse import converse
 from bot.errors import SendError
 from bot.ingest import Ingested
-from plugins.current import TakenIn, current_app
+from plugins.current import current_app, taken_in
 
 heard = on("message", priority=50, block=False)
 
 
 @heard.handle()
-async def reply(matcher: Matcher, taken: TakenIn) -> None:
+async def reply() -> None:
     """Do what a command asks; let another message have its answer, if it is to have one."""
+    taken = taken_in()
     if taken is None:
         return
     if taken.command is None:
         await converse(current_app(), taken)
     else:
-        matcher.stop_propagation()
+        current_matcher.get().stop_propagation()
         await _obey(taken)
 
 

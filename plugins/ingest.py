@@ -2,11 +2,6 @@
 
 from nonebot import on
 
-from plugins.current import TakenIn
+from plugins.current import take_in
 
-every_event = on(priority=1, block=False)
-
-
-@every_event.handle()
-async def keep(taken: TakenIn) -> None:
-    """Wait until the event is durable; all else comes after."""
+every_event = on(priority=1, block=False, handlers=[take_in])

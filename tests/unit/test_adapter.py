@@ -94,6 +94,14 @@ def test_a_quote_is_left_out_of_nonebots_copy_and_stays_in_ours():
     assert event.raw_event["message"][0] == segments.reply(700)
 
 
+def test_an_event_cannot_claim_what_was_made_of_it():
+    said = events.group_message(BOT, GROUP, SENDER, [segments.text("嗯")], message_id=7, at=NOW)
+    event = Adapter.json_to_event({**said, "taken": {"row_id": 1}})
+    assert isinstance(event, QuietGroupMessage)
+    assert event.taken is None
+
+
+
 def test_a_time_in_milliseconds_becomes_seconds():
     assert mended({**in_group(), "time": NOW})["time"] == NOW // 1000
     assert mended({**in_group(), "time": str(NOW)})["time"] == NOW // 1000
