@@ -101,7 +101,6 @@ def test_an_event_cannot_claim_what_was_made_of_it():
     assert event.taken is None
 
 
-
 def test_a_time_in_milliseconds_becomes_seconds():
     assert mended({**in_group(), "time": NOW})["time"] == NOW // 1000
     assert mended({**in_group(), "time": str(NOW)})["time"] == NOW // 1000
