@@ -8,7 +8,7 @@ STAMP := $(VENV)/.qunyi-setup
 PIP_QUIET := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types format bench lock clean
+.PHONY: help setup run demo test lint types format bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -50,6 +50,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 run: $(STAMP) | .env ## set up if needed, then start the bot
 	@exec $(BIN)/python -m bot
+
+demo: $(STAMP) ## play a sample week and show what is remembered and why (about a minute, no key)
+	@exec $(BIN)/python -m bot demo $(ARGS)
 
 test: $(STAMP) ## run the tests; more of pytest's options by ARGS="-k word"
 	@$(BIN)/python -m pytest $(ARGS)

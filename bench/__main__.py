@@ -1,4 +1,4 @@
-"""``python -m bench [ingest|latency|startup|memory|reflection|all] [--short]``."""
+"""``python -m bench [ingest|latency|startup|memory|reflection|year|all] [--short]``."""
 
 import argparse
 import signal
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from loguru import logger
 
-from bench import ingest, latency, memory, reflection, startup
+from bench import ingest, latency, memory, reflection, startup, year
 from bench.figures import machine
 from bot.paths import ROOT
 
@@ -29,6 +29,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "startup": startup.measure,
     "memory": memory.measure,
     "reflection": reflection.measure,
+    "year": year.measure,
 }
 
 

@@ -11,11 +11,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import nonebot
+import uvicorn
 from loguru import logger
 
-from bot.app import open_app
-from bot.clock import SystemClock
+from bot.app import App, open_app
+from bot.clock import Clock, SystemClock
 from bot.config import Config, load_config
+from bot.demo.show import Wish, show
 from bot.doctor import diagnose
 from bot.errors import ConfigError, QunyiError, StoreError
 from bot.export import exported_all, exported_scope
@@ -23,6 +25,8 @@ from bot.model import Scope
 from bot.paths import ROOT
 from bot.store.database import Database, open_database
 from plugins.adapter import Adapter
+from plugins.current import current_app
+from plugins.given import Given, hand_over
 from plugins.logs import configure
 
 CORE_PLUGINS = (
@@ -35,11 +39,15 @@ CORE_PLUGINS = (
 PING_SECONDS = 5
 """A half-open connection keeps its account from coming back until a ping fails."""
 
+INTERRUPTED = 130
+"""The exit status of a command that Ctrl+C ended."""
+
 COMMANDS: Mapping[str, str] = {
     "run": "start the bot (the default)",
     "doctor": "check the configuration, database, models and port; print what to paste into NapCat",
     "backup": "write a consistent copy of the database, also while the bot runs",
     "export": "print what is remembered as JSON, also while the bot runs",
+    "demo": "play a sample group's week with recorded answers; show what is remembered and why",
 }
 
 
@@ -60,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return asyncio.run(_export(config, parsed.scope))
             case "backup":
                 return asyncio.run(_backup(config, parsed.file))
+            case "demo":
+                return _demo(config, parsed)
             case _:
                 return _run(config)
     except QunyiError as error:
@@ -85,6 +95,17 @@ def _parser() -> argparse.ArgumentParser:
                 help="group:<bot_id>:<group_id> or member:<bot_id>:<user_id>: one JSON object",
             )
             which.add_argument("--all", action="store_true", help="every scope, as JSON Lines")
+        if name == "demo":
+            command.add_argument("--fast", action="store_true", help="without pauses")
+            command.add_argument(
+                "--live", action="store_true", help="let the configured model answer instead"
+            )
+            command.add_argument(
+                "--transcript",
+                type=_absolute,
+                metavar="FILE",
+                help="write down all that happens, the prompts included, as JSON Lines",
+            )
     return parser
 
 
@@ -107,13 +128,18 @@ def _absolute(path: str) -> Path:
 def _run(config: Config) -> int:
     _require_port(config)
     asyncio.run(_prepare(config))
+    _compose(config)
+    nonebot.run(ws_ping_interval=PING_SECONDS, ws_ping_timeout=PING_SECONDS)
+    return 0
+
+
+def _compose(config: Config) -> None:
+    """Put NoneBot, the adapter and the plugins together."""
     configure(config.log_level)
     os.environ.update(config.nonebot_environ())
     nonebot.init(driver="~fastapi", **config.nonebot_options())
     nonebot.get_driver().register_adapter(Adapter)
     _load_plugins()
-    nonebot.run(ws_ping_interval=PING_SECONDS, ws_ping_timeout=PING_SECONDS)
-    return 0
 
 
 def _require_port(config: Config) -> None:
@@ -145,6 +171,32 @@ def _load_plugins() -> None:
                 f"the plugin {name} did not load: its error stands above in the log. "
                 "`make setup` installs what it needs."
             )
+
+
+def _demo(config: Config, parsed: argparse.Namespace) -> int:
+    """Play the sample's week. The data of the real bot are not touched."""
+    wish = Wish(fast=parsed.fast, live=parsed.live, transcript=parsed.transcript)
+    try:
+        return asyncio.run(show(config, wish, _serving))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+@asynccontextmanager
+async def _serving(config: Config, clock: Clock, sock: socket.socket) -> AsyncIterator[App]:
+    """Serve the program on a socket that listens already, within this process, by any clock."""
+    _compose(config)
+    hand_over(Given(config, clock, looks=False))
+    server = uvicorn.Server(uvicorn.Config(nonebot.get_app(), log_config=None, lifespan="on"))
+    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    try:
+        # Nothing is announced when it has started.
+        while not server.started and not serving.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        yield current_app()
+    finally:
+        server.should_exit = True
+        await serving
 
 
 async def _export(config: Config, scope: Scope | None) -> int:

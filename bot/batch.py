@@ -52,7 +52,7 @@ async def read_batch(app: App, claim: Claim) -> Reading:
     rows = await batch_rows(
         app.db, claim, standing.last_id, min(limit, standing.batch_limit or limit)
     )
-    messages = await _messages(app, rows.messages)
+    messages = await batch_messages(app, rows.messages)
     memories = await read_streams(app.db, _streams(claim, messages))
     return Reading(
         batch=Batch(
@@ -85,7 +85,8 @@ def _streams(claim: Claim, messages: Sequence[BatchMessage]) -> list[Stream]:
     return [Stream(Scope(chat.bot_id, "member", speaker), chat) for speaker in speakers]
 
 
-async def _messages(app: App, rows: Sequence[StoredMessage]) -> tuple[BatchMessage, ...]:
+async def batch_messages(app: App, rows: Sequence[StoredMessage]) -> tuple[BatchMessage, ...]:
+    """Return messages as a reflection reads them, in order of time."""
     ordered = in_order(rows)
     return tuple([await _message(app, ref, stored) for ref, stored in enumerate(ordered, start=1)])
 
@@ -118,7 +119,7 @@ async def _quote(app: App, stored: StoredMessage) -> Quoted | None:
     if message.reply_to is None:
         return None
     quoted = await newest_with_id(app.db, message.chat, message.reply_to)
-    if quoted is None or quoted.recalled_at is not None or quoted.message.kind != "chat":
+    if quoted is None or quoted.is_gone or quoted.message.kind != "chat":
         return None
     is_bot = quoted.message.direction == "outbound"
     sender_id = "BOT" if is_bot else quoted.message.sender.user_id

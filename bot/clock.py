@@ -40,6 +40,11 @@ def local_time(at: int, zone: ZoneInfo) -> datetime:
     return datetime.fromtimestamp(at / 1000, zone)
 
 
+def local_minute(at: int, zone: ZoneInfo) -> str:
+    """Return the local minute of ``at`` (UTC milliseconds) as ``YYYY-MM-DD HH:MM``."""
+    return local_time(at, zone).isoformat(" ", "minutes")[:16]
+
+
 def day_start(at: int, zone: ZoneInfo) -> int:
     """Return when the local day of ``at`` began, both in UTC milliseconds."""
     midnight = datetime.combine(local_time(at, zone).date(), time_of_day(), zone)

@@ -32,11 +32,12 @@ async def command(app: App, ingested: Ingested) -> None:
     if ingested.command is None or not _is_heard(app, ingested):
         return
     message = ingested.message
-    call = Call(app, message, ingested.command.arguments, _role(message))
-    if not may_use(call, spec_of(ingested.command.name).audience):
-        logger.info("{} may not use {}", message.sender.user_id, ingested.command.name)
+    given = ingested.command
+    call = Call(app, message, given.arguments, _role(message), ingested.row_id)
+    if not may_use(call, spec_of(given.name).audience):
+        logger.info("{} may not use {}", message.sender.user_id, given.name)
         return
-    await app.errands.run(_answer(app, message, await _done(call, ingested.command)))
+    await app.errands.run(_answer(app, message, await _done(call, given)))
 
 
 def _is_heard(app: App, ingested: Ingested) -> bool:

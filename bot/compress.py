@@ -20,6 +20,7 @@ from bot.memory.compression import (
     CHUNK,
     Compressed,
     Plan,
+    alone,
     check,
     compression_schema,
     continued,
@@ -32,8 +33,7 @@ from bot.settings import Settings
 from bot.store.memory import (
     StreamWriter,
     daily_count,
-    read_stream,
-    remembered,
+    living_entries,
     rewrite,
     set_aside,
 )
@@ -52,12 +52,20 @@ TASK = "compress"
 UNUSABLE_BEFORE_HALVING = 5
 """From this many unusable answers on, calls read half as much."""
 
+ALERTS = 3
+"""Operators are told of so many entries of a stream that are set aside: then it is not the entries,
+and each further one would cost them a message an hour."""
+
 PURPOSES: dict[ScopeKind, Purpose] = {"group": "compress.group", "member": "compress.member"}
 PROMPTS: dict[ScopeKind, str] = {"group": "compress_group", "member": "compress_member"}
 
 
 class SourcesChanged(QunyiError):
     """What a model was shown is remembered no more, or may not be; its answer is discarded."""
+
+
+class SwitchedOff(QunyiError):
+    """The chat, or its memory, was switched off while it was worked on."""
 
 
 class CutOff(AnswerUnusable):
@@ -82,9 +90,17 @@ class Run:
     owner: str
     chunk: int
     part: Plan | None = None
-    """What the call that is under way reads."""
+    """What is to be compressed by the call that is under way."""
+    is_alone: bool = False
+    """Calls show nothing beside the daily entries: with it they were refused."""
     spending: Spending = field(default_factory=Spending)
     """What was spent since the last commit."""
+
+    @property
+    def shown(self) -> Plan:
+        """The part, as its call shows it."""
+        assert self.part is not None
+        return alone(self.part) if self.is_alone else self.part
 
 
 def limits_of(settings: Settings, scope: Scope) -> Limits:
@@ -117,43 +133,86 @@ async def _attempt(app: App, run: Run) -> None:
         await _halve(app, run, error)
     except (AnswerUnusable, ModelAnswerInvalid) as error:
         await _note_unusable(app, run, error)
-    except (ModelError, SourcesChanged) as error:
+    except (ModelError, SourcesChanged, SwitchedOff) as error:
         await _retry_later(app, run, error)
 
 
 async def _all(app: App, run: Run) -> None:
-    stream = run.claim.stream
-    run.part = _planned(app, run, (await read_stream(app.db, stream)).memory.entries)
-    while run.part:
-        accepted = check(run.part, await _asked(app, run, run.part))
-        await _commit(app, run, run.part, accepted)
-        run.part = await _next(app, run, run.part.rest)
-    async with app.db.transaction() as tx:
-        if not await end_task(tx, run.claim, run.owner, app.clock.now()):
-            raise LostTask("the lease ran out")
+    run.part = _planned(app, run, await _entries(app, run))
+    while run.part or await _has_more(app, run):
+        accepted = await _accepted(app, run)
+        rest = await _commit(app, run, accepted)
+        run.part = await _next(app, run, rest)
+
+
+async def _entries(app: App, run: Run) -> list[Entry]:
+    async with app.db.reader() as connection:
+        return await living_entries(connection, run.claim.stream)
 
 
 async def _next(app: App, run: Run, rest: tuple[int, ...]) -> Plan | None:
     if not rest:
         return None
-    entries = (await read_stream(app.db, run.claim.stream)).memory.entries
-    return continued(entries, rest, run.chunk)
+    entries = await _entries(app, run)
+    return continued(entries, rest, _limits(app, run).keep_recent, run.chunk)
 
 
-def _planned(app: App, run: Run, entries: tuple[Entry, ...]) -> Plan | None:
+async def _has_more(app: App, run: Run) -> bool:
+    """Go on if the number was reached again meanwhile, else end the task.
+
+    Both in one transaction: a reflection that commits while the task is open cannot queue another.
+    """
+    limits, stream = _limits(app, run), run.claim.stream
+    async with app.db.transaction() as tx:
+        if await daily_count(tx, stream) >= limits.at:
+            entries = await living_entries(tx, stream)
+            run.part = plan(entries, limits.at, limits.keep_recent, run.chunk)
+        if run.part is None and not await end_task(tx, run.claim, run.owner, app.clock.now()):
+            raise LostTask("the lease ran out")
+    return run.part is not None
+
+
+def _planned(app: App, run: Run, entries: list[Entry]) -> Plan | None:
     """Return what the first call reads.
 
     What was begun, and what somebody asked for, does not wait for the number to be reached.
     """
-    limits = limits_of(app.settings.of(run.claim.chat), run.claim.stream.scope)
+    limits = _limits(app, run)
     at = limits.at if run.claim.reason == "count" else 0
     return plan(entries, at, limits.keep_recent, run.chunk)
+
+
+def _limits(app: App, run: Run) -> Limits:
+    return limits_of(app.settings.of(run.claim.chat), run.claim.stream.scope)
+
+
+def _check_switches(app: App, run: Run) -> None:
+    chat = run.claim.chat
+    if app.access.of(chat) == "disabled" or not app.settings.of(chat).memory_enabled:
+        raise SwitchedOff("switched off meanwhile")
 
 
 # Call.
 
 
+async def _accepted(app: App, run: Run) -> tuple[Compressed, ...]:
+    """Return what a model makes of the part.
+
+    If it refuses the prompt, the cause may be what is shown beside the daily entries, which is not
+    theirs to pay for.
+    """
+    part = run.shown
+    try:
+        return check(part, await _asked(app, run, part))
+    except (ModelRefused, ContextTooLong):
+        if not (part.memory or part.background):
+            raise
+    run.is_alone = True
+    return await _accepted(app, run)
+
+
 async def _asked(app: App, run: Run, part: Plan) -> str:
+    _check_switches(app, run)
     claim, kind = run.claim, run.claim.stream.scope.kind
     route = await last_route(app.db, claim)
     run.spending.calls += 1
@@ -184,15 +243,18 @@ def _prompt(app: App, kind: ScopeKind, part: Plan) -> str:
 # Commit.
 
 
-async def _commit(app: App, run: Run, part: Plan, accepted: tuple[Compressed, ...]) -> None:
-    """Write what one call gave in the place of its sources, or nothing, in one transaction."""
+async def _commit(app: App, run: Run, accepted: tuple[Compressed, ...]) -> tuple[int, ...]:
+    """Write what one call gave in the place of its sources, or nothing, in one transaction.
+
+    Returns:
+        The daily entries that are left for further calls.
+    """
     named = {entry.number: entry for item in accepted for entry in item.sources}
-    claim, now = run.claim, app.clock.now()
-    if app.access.of(claim.chat) == "disabled":
-        raise SourcesChanged("the chat was switched off meanwhile")
+    part, claim, now = run.shown, run.claim, app.clock.now()
+    _check_switches(app, run)
     async with app.db.transaction() as tx:
-        [found] = await remembered(tx, [claim.stream])
-        if not still_stands(part, found.memory.entries):
+        numbers = [entry.number for entry in part.shown]
+        if not still_stands(part, await living_entries(tx, claim.stream, numbers)):
             raise SourcesChanged("what was shown has changed meanwhile")
         replacing = {claim.stream: partial(_replace, accepted)}
         await rewrite(tx, replacing, at=now, by=TASK, why=claim.reason, task_id=claim.id)
@@ -209,6 +271,7 @@ async def _commit(app: App, run: Run, part: Plan, accepted: tuple[Compressed, ..
             raise LostTask("the lease ran out")
     run.spending = Spending()
     run.claim = replace(claim, attempts=0, unusable=0)
+    return part.rest
 
 
 def _replace(accepted: tuple[Compressed, ...], writer: StreamWriter) -> None:
@@ -289,13 +352,19 @@ async def _pass_over(app: App, run: Run, error: Exception) -> None:
     (entry,) = run.part.daily
     async with app.db.transaction() as tx:
         await set_aside(tx, entry)
+        entries = await living_entries(tx, entry.stream)
         await narrow_task(tx, run.claim, None, 0)
         await _put_off(app, tx, run, error)
-    await alert(
-        app,
+    passed = sum(one.set_aside for one in entries)
+    if passed <= ALERTS:
+        await alert(app, _words_of(run, entry, passed), bot_id=run.claim.chat.bot_id)
+
+
+def _words_of(run: Run, entry: Entry, passed: int) -> str:
+    more = f"这里已跳过 {passed} 条，不再逐条通知。" if passed == ALERTS else ""
+    return (
         f"{run.claim.chat} 的记忆压缩跳过了一条近事（{run.claim.stream.scope} #{entry.label}）："
-        "模型不接受它。它原样保留；发送 /压缩 再试。",
-        bot_id=run.claim.chat.bot_id,
+        f"模型不接受它。它原样保留；发送 /压缩 再试。{more}"
     )
 
 

@@ -4,6 +4,8 @@
 QunyiError
 ├── ConfigError            a variable of the environment or .env is missing or wrong
 ├── SettingError           a run-time setting is unknown, out of range or not of this chat
+├── MemoryPolicyError      a memory policy contradicts itself, or there is none of that name
+├── NotRemembered          what was to be remembered may not be, and why
 ├── StoreError
 │   ├── StoreBusy          another process held the write lock for too long
 │   └── MigrationError     the database is newer than this program, or a step failed
@@ -16,6 +18,7 @@ QunyiError
 │   └── ModelAnswerInvalid no choices, or an answer that is not what the API promises
 ├── TurnWithdrawn          the question was recalled, or the bot silenced, before the answer
 ├── SimulatorError         of the simulator alone; its own tree is in bot/simulate/errors.py
+├── DemoError              of the demo alone: it cannot be played; bot/demo/errors.py
 └── SendError
     ├── SendRejected       the platform answered with a failure
     ├── SendTimedOut       no answer: it may or may not have been sent
@@ -54,6 +57,32 @@ class SettingError(QunyiError):
     def __init__(self, key: str, cause: str) -> None:
         super().__init__(f"{key}: {cause}")
         self.key = key
+        self.cause = cause
+
+
+class MemoryPolicyError(QunyiError, ValueError):
+    """A memory policy contradicts itself, or there is none of that name.
+
+    Args:
+        name: the policy's name.
+        cause: what is wrong with it.
+    """
+
+    def __init__(self, name: str, cause: str) -> None:
+        super().__init__(f"memory policy {name}: {cause}")
+        self.name = name
+        self.cause = cause
+
+
+class NotRemembered(QunyiError):
+    """What was to be remembered may not be; its text says in Chinese why, for whoever asked.
+
+    Args:
+        cause: the reason, without a word of what was to be remembered.
+    """
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause)
         self.cause = cause
 
 

@@ -6,7 +6,7 @@ numbers or strings, negative or reused, and nothing here calculates with them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 ChatKind = Literal["group", "private"]
 Direction = Literal["inbound", "outbound"]
@@ -110,6 +110,13 @@ class StoredMessage:
     row_id: int
     message: Message
     recalled_at: int | None = None
+    forgotten_at: int | None = None
+    """Since when it is no evidence and no context any more, because its sender had it forgotten."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether no prompt may show it."""
+        return self.recalled_at is not None or self.forgotten_at is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +141,11 @@ TurnPart = Literal["context", "quote", "question", "answer"]
 TurnEnding = Literal["sent", "silent", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnLine:
-    """One line that a turn put into the conversation, and the message row that it shows."""
+class TurnLine(NamedTuple):
+    """One line that a turn put into the conversation, and the message row that it shows.
+
+    A prompt is made of hundreds, and a named tuple is made in a fifth of a data class's time.
+    """
 
     message_id: int | None
     part: TurnPart
@@ -246,6 +255,10 @@ class Entry:
     source_task: str = ""
     created_at: int = 0
     updated_at: int = 0
+    tier_since: int = 0
+    """Since when it has its tier, UTC milliseconds as the others."""
+    uses: int = 0
+    """On how many days it was packed."""
 
     @property
     def label(self) -> str:
@@ -323,3 +336,46 @@ class Batch:
     """Every name that each member of this chat has or had, by user id; not their ids."""
     admins: frozenset[str] = frozenset()
     """User ids of the group's owner and admins, and of operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotEntry:
+    """An entry as a snapshot may show it."""
+
+    row_id: int
+    number: int
+    """See ``Entry``."""
+    document: Document
+    text: str
+    type: ProfileType | None = None
+    date: str | None = None
+    pinned: bool = False
+    updated_at: int = 0
+    is_elsewhere: bool = False
+    """It comes from another group than that of the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The memory of one scope as the prompts of one chat show it."""
+
+    text: str
+    """Empty if there was nothing to show."""
+    shown: tuple[int, ...]
+    """The rows of the entries in it."""
+    hash: str
+    """Equal for equal contents, however they are laid out."""
+    streams: frozenset[int]
+    """The rows of the streams it was made from."""
+    across: bool
+    """It was made with the person's other groups let in."""
+    version: int
+    """How often those streams had changed by then."""
+    compactions: int
+    """How often the conversation had been compacted."""
+    injected_at: int
+    """When it was made, UTC milliseconds."""
+    active_at: int
+    """When a turn used it last, UTC milliseconds."""
+    stale: bool = False
+    """What it showed was forgotten or corrected; its text is gone."""

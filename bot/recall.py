@@ -11,7 +11,7 @@ from bot.app import App
 from bot.model import Chat
 from bot.onebot.events import Recalled
 from bot.store.chats import ensure_chat, situation
-from bot.store.memory import forget_message
+from bot.store.memory import Fallout, forget_message
 from bot.store.messages import Recall, private_peer_of_own, recall_message
 
 OWN_RECALL_MS = 24 * 3_600_000
@@ -34,12 +34,13 @@ async def recall(app: App, event: Recalled) -> None:
     async with app.db.transaction() as tx:
         await ensure_chat(tx, chat, now)
         row_id = await recall_message(tx, Recall(chat, event.platform_id, event.operator_id, now))
-        if row_id is not None:
-            await forget_message(tx, row_id, now)
+        reached = Fallout() if row_id is None else await forget_message(tx, row_id, now)
     # Only now: a turn that begins again must not find the message where it was.
     app.floor.withdraw(chat, event.platform_id)
     if row_id is not None:
         app.floor.renew(chat, row_id)
+    for shown_in in reached.chats:
+        app.floor.renew_memory(shown_in)
     logger.debug("a message of {} was recalled, row {}", chat, row_id)
 
 

@@ -4,6 +4,7 @@ Load, decide, call, decide, commit. See ``docs/memory.md``, "Output", "Checks" a
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -197,7 +198,8 @@ async def _commit(app: App, run: Run, checked: Checked) -> None:
         count = await _write(tx, run, checked.changes, gone, now)
         for stream in _by_stream(checked.changes):
             await queue_if_many(app, tx, stream, now)
-        await _finish(tx, run, "done", now, counts=_counts(checked, count))
+        refusals = [(refused.path, refused.reason) for refused in checked.rejections]
+        await _finish(tx, run, "done", now, counts=_counts(checked, count), refusals=refusals)
 
 
 def _shown_rows(batch: Batch) -> frozenset[int]:
@@ -320,6 +322,7 @@ async def _finish(
     now: int,
     *,
     counts: dict[str, int],
+    refusals: Sequence[tuple[str, str]] = (),
     error: str = "",
 ) -> None:
     batch = run.reading.batch
@@ -335,6 +338,7 @@ async def _finish(
         calls=run.spending.calls,
         tokens=run.spending.tokens,
         counts=counts,
+        refusals=refusals,
         error=error,
     )
     if not is_ours:

@@ -11,12 +11,13 @@ from itertools import chain
 from loguru import logger
 
 from bot.app import App
-from bot.clock import local_time
+from bot.clock import local_date, local_time
 from bot.conversation.floor import Question
 from bot.conversation.outgoing import Blocked, Empty, Silent, Spoken, answer_text
 from bot.conversation.prompt import answer_text as told_answer
 from bot.conversation.prompt import question_text, turn_lines
 from bot.errors import ModelAnswerInvalid, ModelError, ModelNotConfigured, SendError
+from bot.inject import Injection, inject
 from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage
 from bot.permit import permitted
 from bot.scene import Scene
@@ -43,10 +44,11 @@ async def answer(app: App, question: Question) -> bool:
     scene = await permitted(app, question)
     if scene is None:
         return False
-    turn = _new_turn(app, scene)
+    injection = await inject(app, scene)
+    turn = _new_turn(app, scene, injection)
     app.floor.shows(question, _shown_rows(scene, turn))
     try:
-        given = await app.model.complete(_request(app, scene, turn))
+        given = await app.model.complete(_request(app, scene, injection, turn))
         turn = replace(turn, model=given.model, endpoint=given.endpoint)
         return await _deliver(app, scene, turn, given)
     except ModelNotConfigured as error:
@@ -56,7 +58,7 @@ async def answer(app: App, question: Question) -> bool:
         return await _fail(app, scene, turn, error)
 
 
-def _new_turn(app: App, scene: Scene) -> NewTurn:
+def _new_turn(app: App, scene: Scene, injection: Injection) -> NewTurn:
     question = scene.question
     context = scene.context
     lines = turn_lines(context, scene.quotes, question.messages, app.config.timezone)
@@ -70,6 +72,9 @@ def _new_turn(app: App, scene: Scene) -> NewTurn:
         third_party=any(s.message.sender.user_id != question.sender_id for s in others),
         context_until=max(s.row_id for s in chain(context, question.messages)),
         lines=lines,
+        scope_ids=injection.scope_ids,
+        packed_ids=injection.packed,
+        local_date=local_date(scene.now, app.config.timezone),
     )
 
 
@@ -79,7 +84,7 @@ def _shown_rows(scene: Scene, turn: NewTurn) -> Iterator[int]:
     return (line.message_id for line in chain(told, turn.lines) if line.message_id is not None)
 
 
-def _request(app: App, scene: Scene, turn: NewTurn) -> ModelRequest:
+def _request(app: App, scene: Scene, injection: Injection, turn: NewTurn) -> ModelRequest:
     chat = scene.question.chat
     system = app.prompts.render(
         "reply",
@@ -91,10 +96,13 @@ def _request(app: App, scene: Scene, turn: NewTurn) -> ModelRequest:
         language=scene.settings.reply_language,
     )
     messages = [PromptMessage("system", system)]
+    if injection.standing:
+        messages.append(PromptMessage("system", injection.standing))
     for told in scene.shown_turns:
         messages.append(PromptMessage("user", question_text(told.lines)))
         messages.append(PromptMessage("assistant", told_answer(told.lines) or RECALLED_ANSWER))
-    messages.append(PromptMessage("user", f"{_tail(app, scene)}\n{question_text(turn.lines)}"))
+    tail = _tail(app, scene, injection)
+    messages.append(PromptMessage("user", f"{tail}\n{question_text(turn.lines)}"))
     return ModelRequest("chat", tuple(messages), chat)
 
 
@@ -106,11 +114,13 @@ def _chat_line(scene: Scene) -> str:
     return json_line({"groupId": chat.id, "groupName": display_name(scene.chat_name, chat.id)})
 
 
-def _tail(app: App, scene: Scene) -> str:
+def _tail(app: App, scene: Scene, injection: Injection) -> str:
     local = local_time(scene.now, app.config.timezone)
     asker = scene.question.messages[-1].message.sender
     return app.prompts.render(
         "tail",
+        memory=injection.sender,
+        pack=injection.pack,
         now=local.strftime("%Y-%m-%d %H:%M"),
         weekday=f"星期{WEEKDAYS[local.weekday()]}",
         is_group=scene.question.chat.is_group,

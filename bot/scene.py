@@ -7,10 +7,12 @@ from bot.budget import BUDGETS
 from bot.clock import day_start
 from bot.conversation.floor import Question
 from bot.conversation.order import in_order
-from bot.conversation.prompt import CONTEXT_LINES, context_of, kept_turns
-from bot.model import StoredMessage, Turn
+from bot.conversation.prompt import CONTEXT_LINES, compactions, context_of, kept_turns
+from bot.model import Chat, StoredMessage, Turn
 from bot.settings import Settings
+from bot.store.entry_search import Candidate
 from bot.store.moment import Moment, Wanted, read_moment
+from bot.store.snapshots import Recollection
 from bot.store.turns import TurnLoad
 
 RECENT_MESSAGES = CONTEXT_LINES + 8
@@ -33,11 +35,21 @@ class Scene:
     """The newest answered turns, more than the prompt shows."""
     kept: int
     """How many of them it shows."""
+    compactions: int
+    """How often the conversation has been compacted."""
+    recollection: Recollection
+    candidates: list[Candidate]
+    """Entries that may bear on the question, in no order."""
     load: TurnLoad
     is_budget_spent: bool
     """The day's answers have cost all that ``dailyTokenBudget`` allows."""
     quotes: list[StoredMessage]
     now: int
+
+    @property
+    def chat(self) -> Chat:
+        """Where the turn is."""
+        return self.question.chat
 
     @property
     def shown_turns(self) -> list[Turn]:
@@ -71,6 +83,8 @@ async def read_scene(app: App, question: Question) -> Scene:
             now=now,
             day_start=day_start(now, app.config.timezone),
             purposes=BUDGETS["chat"],
+            cross_group=settings.memory_member_cross_group,
+            recalls=settings.memory_enabled and settings.recall_token_budget > 0,
         ),
     )
     return Scene(
@@ -80,6 +94,9 @@ async def read_scene(app: App, question: Question) -> Scene:
         recent=moment.recent,
         turns=moment.turns,
         kept=kept_turns(moment.sent_count, least),
+        compactions=compactions(moment.sent_count, least),
+        recollection=moment.recollection,
+        candidates=moment.candidates,
         load=moment.load,
         is_budget_spent=moment.tokens >= settings.daily_token_budget.chat,
         quotes=_quotes(moment),
@@ -98,5 +115,5 @@ def _unanswered(moment: Moment) -> tuple[StoredMessage, ...]:
 def _quotes(moment: Moment) -> list[StoredMessage]:
     """Return the quoted messages that a prompt may show: what people and the model said."""
     asked = {stored.row_id for stored in moment.messages}
-    spoken = [q for q in moment.quotes if q.message.kind == "chat" and q.recalled_at is None]
+    spoken = [q for q in moment.quotes if q.message.kind == "chat" and not q.is_gone]
     return [q for q in spoken if q.row_id not in asked]

@@ -32,8 +32,11 @@ _UNPRINTABLE = re.compile(rf"(?![\n\t])[{_CONTROLS}{_BIDI}{_SURROGATES}\u200b\u2
 _LINE_BREAK = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u303f\u3040-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
-    "\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
+    "\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]+"
 )
+
+# Made once: json.dumps makes an encoder for every call that is not as it comes.
+_LINES = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 _JOINER = "\u200d"
 _BLANK_BRAILLE = "\u2800"
@@ -88,8 +91,7 @@ def json_line(value: Mapping[str, Any]) -> str:
         TypeError: a value that JSON has no form for.
         ValueError: a number that JSON has no form for.
     """
-    line = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
-    return _FORGING.sub(lambda found: json.dumps(found[0])[1:-1], line)
+    return _FORGING.sub(lambda found: json.dumps(found[0])[1:-1], _LINES.encode(dict(value)))
 
 
 def estimate_tokens(text: str, estimator: Estimator = "cjk") -> int:
@@ -99,7 +101,7 @@ def estimate_tokens(text: str, estimator: Estimator = "cjk") -> int:
     other; ``chars4`` counts a quarter for each. Both round up; see ``docs/architecture.md``,
     "Token budget".
     """
-    cjk = len(_CJK.findall(text)) if estimator == "cjk" else 0
+    cjk = sum(map(len, _CJK.findall(text))) if estimator == "cjk" else 0
     return cjk + -(-(len(text) - cjk) // 4)
 
 

@@ -1,6 +1,5 @@
 """The program's beginning and end, and its accounts' comings and goings."""
 
-import os
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -10,17 +9,16 @@ from nonebot.adapters.onebot.v11 import ActionFailed, ApiNotAvailable, Bot, Netw
 
 from bot.app import open_app
 from bot.catch_up import welcome
-from bot.clock import SystemClock
-from bot.config import Config, load_config
+from bot.config import Config
 from bot.errors import AccountOffline, ConfigError, SendRejected, SendTimedOut
 from bot.guidance import next_steps
 from bot.model import Chat
 from bot.onebot.segments import read_segments
 from bot.onebot.values import account_text
-from bot.paths import ROOT
 from bot.send import record_own
 from plugins.adapter import Adapter
 from plugins.current import current_app
+from plugins.given import given
 from plugins.logs import configure
 
 SENDING = frozenset(
@@ -41,9 +39,10 @@ _open = AsyncExitStack()
 @driver.on_startup
 async def begin() -> None:
     """Open the store and all that stands on it."""
-    config = load_config(ROOT, os.environ)
+    made_of = given()
+    config = made_of.config
     _require_token(config)
-    app = await _open.enter_async_context(open_app(config, SystemClock()))
+    app = await _open.enter_async_context(open_app(config, made_of.clock))
     nonebot.get_app().state.qunyi = app
     for step in next_steps(config, app.routes):
         logger.info("{}", step)

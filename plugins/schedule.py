@@ -1,4 +1,4 @@
-"""What happens by the clock: the worker looks for due tasks again and again."""
+"""What happens by the clock: the worker looks for due tasks, and each night memory is tended."""
 
 import asyncio
 import sqlite3
@@ -10,9 +10,11 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from loguru import logger
 
 from bot.app import App
+from bot.consolidate import NIGHT_HOUR, tend
 from bot.errors import QunyiError
 from bot.worker import free_own_leases, tick
 from plugins.current import current_app
+from plugins.given import given
 
 driver = nonebot.get_driver()
 scheduler = AsyncIOScheduler(timezone="UTC")
@@ -20,16 +22,32 @@ scheduler = AsyncIOScheduler(timezone="UTC")
 
 @driver.on_startup
 async def begin() -> None:
-    """Go on where the last run ended, then look every ``WORKER_INTERVAL_SECONDS``."""
+    """Go on where the last run ended, then look every ``WORKER_INTERVAL_SECONDS``.
+
+    The night's work is asked for at once as well: the program may have been down at that hour.
+    """
     app = current_app()
     await free_own_leases(app)
+    if not given().looks:
+        return
+    now = datetime.fromtimestamp(app.clock.now() / 1000, UTC)
     scheduler.add_job(
         work,
         "interval",
         seconds=app.config.worker_interval_seconds,
         max_instances=1,
         coalesce=True,
-        next_run_time=datetime.fromtimestamp(app.clock.now() / 1000, UTC),
+        next_run_time=now,
+    )
+    scheduler.add_job(
+        tend_memory,
+        "cron",
+        hour=NIGHT_HOUR,
+        timezone=app.config.timezone,
+        max_instances=1,
+        coalesce=True,
+        misfire_grace_time=None,
+        next_run_time=now,
     )
     scheduler.start()
 
@@ -37,7 +55,8 @@ async def begin() -> None:
 @driver.on_shutdown
 async def end() -> None:
     """Begin nothing more."""
-    scheduler.shutdown(wait=False)
+    if scheduler.running:
+        scheduler.shutdown(wait=False)
 
 
 async def work() -> None:
@@ -50,8 +69,22 @@ async def work() -> None:
         await app.errands.run(_look(app))
 
 
+async def tend_memory() -> None:
+    """Do the night's work on memory, if it was not done since last night; errors end here too."""
+    app = current_app()
+    with suppress(asyncio.CancelledError):
+        await app.errands.run(_tend(app))
+
+
 async def _look(app: App) -> None:
     try:
         await tick(app)
     except (QunyiError, sqlite3.Error) as error:
         logger.error("the worker stopped early: {}: {}", type(error).__name__, error)
+
+
+async def _tend(app: App) -> None:
+    try:
+        await tend(app)
+    except (QunyiError, sqlite3.Error) as error:
+        logger.error("memory was not tended: {}: {}", type(error).__name__, error)

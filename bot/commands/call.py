@@ -15,6 +15,8 @@ class Call:
     arguments: str
     role: Role
     """The caller's role in this group, ``""`` in private chats."""
+    row_id: int | None = None
+    """The command's own row, ``None`` if nothing of this chat is kept."""
 
     @property
     def chat(self) -> Chat:

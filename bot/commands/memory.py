@@ -1,13 +1,16 @@
 """What is remembered, and the work on it: 我的记忆 记忆 反思 压缩 任务."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from bot.clock import local_time
 from bot.commands.call import Call, Refusal
 from bot.compress import limits_of
-from bot.model import Entry, Scope, Stream, StreamMemory, TaskKind, TaskName
+from bot.model import Document, Entry, Scope, Stream, StreamMemory, TaskKind, TaskName
 from bot.settings import Settings
 from bot.store.memory import compressible, read_stream, streams_of, take_back
+from bot.store.reach import readable
+from bot.store.snapshots import place_documents
 from bot.store.tasks import (
     TaskRecord,
     hurry_compression,
@@ -23,7 +26,7 @@ from bot.text import clipped, single_line
 MAX_ENTRIES = 60
 """So many entries are listed in one answer, the newest of each document."""
 
-DOCUMENTS = {
+DOCUMENTS: dict[Document, str] = {
     "profile": "档案",
     "pattern": "习惯",
     "daily": "近事",
@@ -68,30 +71,55 @@ async def show_memory(call: Call) -> str:
     if len(words) != 2 or words[0] not in kinds or not words[1].isdecimal():
         raise Refusal("用法：/记忆 群 20001 或 /记忆 成员 30001")
     kind = "group" if words[0] == "群" else "member"
+    if call.chat.is_group and kind == "member" and words[1] != call.caller_id:
+        raise Refusal("别人的记忆不在群里显示，请在私聊里查看。")
     scope = Scope(call.chat.bot_id, kind, words[1])
     return await _shown(call, scope, "还没有相关的记忆。", is_of_caller=False)
 
 
 async def _shown(call: Call, scope: Scope, empty: str, *, is_of_caller: bool) -> str:
-    streams = await streams_of(call.app.db, scope)
-    visible = [s for s in streams if _may_see(call, s, is_of_caller=is_of_caller)]
-    found = [(await read_stream(call.app.db, stream)).memory for stream in visible]
-    parts = [part for memory in found if (part := _listed(memory, several=len(found) > 1))]
+    visible = await _visible(call, scope, is_of_caller=is_of_caller)
+    found = [
+        _narrowed((await read_stream(call.app.db, stream)).memory, documents)
+        for stream, documents in visible.items()
+    ]
+    several = len(found) > 1
+    parts = [part for memory in found if (part := _listed(call, memory, several=several))]
     return "\n".join(parts) or empty
 
 
-def _may_see(call: Call, stream: Stream, *, is_of_caller: bool) -> bool:
-    """An answer shows only what its chat may see, whoever asks: in a group what was said there.
+_Visible = Mapping[Stream, frozenset[Document]]
+"""The streams that an answer may show, and which documents of each."""
+
+
+async def _visible(call: Call, scope: Scope, *, is_of_caller: bool) -> _Visible:
+    """Return what an answer may show: in a group what a turn of the caller may read there.
 
     What somebody said in private reaches nobody else, operators included.
     """
-    if call.chat.is_group:
-        return stream.origin == call.chat
-    return is_of_caller or (call.is_operator and stream.audience == "shared")
+    if call.chat.is_group or is_of_caller:
+        return await _readable(call, scope)
+    streams = await streams_of(call.app.db, scope)
+    shared = [s for s in streams if s.audience == "shared"] if call.is_operator else []
+    return dict.fromkeys(shared, frozenset(DOCUMENTS))
 
 
-def _listed(memory: StreamMemory, *, several: bool) -> str:
-    lines = [f"〔{_place(memory.stream)}〕"] if several else []
+async def _readable(call: Call, scope: Scope) -> _Visible:
+    db, settings = call.app.db, call.app.settings.of(call.chat)
+    streams = await readable(
+        db, call.chat, call.caller_id, cross_group=settings.memory_member_cross_group
+    )
+    documents = await place_documents(db)
+    return {one.stream: documents[one.place] for one in streams if one.stream.scope == scope}
+
+
+def _narrowed(memory: StreamMemory, documents: frozenset[Document]) -> StreamMemory:
+    shown = tuple(entry for entry in memory.entries if entry.document in documents)
+    return replace(memory, entries=shown)
+
+
+def _listed(call: Call, memory: StreamMemory, *, several: bool) -> str:
+    lines = [f"〔{_place(call, memory.stream)}〕"] if several else []
     if memory.summary.text:
         lines.append(f"概况：{memory.summary.text}")
     for document, title in DOCUMENTS.items():
@@ -100,8 +128,12 @@ def _listed(memory: StreamMemory, *, several: bool) -> str:
     return "\n".join(lines) if len(lines) > several else ""
 
 
-def _place(stream: Stream) -> str:
-    return f"群 {stream.origin.id}" if stream.origin.is_group else "私聊"
+def _place(call: Call, stream: Stream) -> str:
+    if not stream.origin.is_group:
+        return "私聊"
+    # In which other groups somebody is, is no matter of this one.
+    is_told = stream.origin == call.chat or not call.chat.is_group
+    return f"群 {stream.origin.id}" if is_told else "其他群"
 
 
 def _section(title: str, entries: Sequence[Entry]) -> Iterable[str]:

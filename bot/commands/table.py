@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 from bot.commands.access import approve, block_member, disable, enable, unblock_member
+from bot.commands.across import cross_groups
 from bot.commands.call import Call
 from bot.commands.memory import (
     show_memory,
@@ -12,8 +13,10 @@ from bot.commands.memory import (
     start_compression,
     start_reflection,
 )
+from bot.commands.notes import forget_one, keep, pin
 from bot.commands.settings import change_mode, change_setting
 from bot.commands.status import show_help, show_status
+from bot.commands.upkeep import tidy, undo
 
 ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
     {
@@ -22,7 +25,13 @@ ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
         "模式": change_mode,
         "设置": change_setting,
         "我的记忆": show_own_memory,
+        "跨群": cross_groups,
+        "记住": keep,
+        "忘记": forget_one,
         "记忆": show_memory,
+        "置顶": pin,
+        "整理": tidy,
+        "撤销": undo,
         "反思": start_reflection,
         "压缩": start_compression,
         "任务": show_tasks,

@@ -267,6 +267,16 @@ class Floor:
         if running.shown is None or row_id in running.shown:
             running.stop(running.question.messages if running.question.addressed else ())
 
+    def renew_memory(self, chat: Chat) -> None:
+        """Begin a turn again whose prompt may show memory that is no longer to be seen.
+
+        To be called once the store has marked the chat's snapshot as stale; an answer that has
+        begun to go out is let go.
+        """
+        running = self._chats[chat].running if chat in self._chats else None
+        if running is not None and not running.committed and not running.withdrawn:
+            running.stop(running.question.messages if running.question.addressed else ())
+
     def is_withdrawn(self, question: Question) -> bool:
         """Whether the question that is being answered was withdrawn."""
         running = self._chats[question.chat].running

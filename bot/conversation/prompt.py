@@ -7,7 +7,7 @@ strings, one object per line.
 from collections.abc import Iterable, Sequence
 from zoneinfo import ZoneInfo
 
-from bot.clock import local_time
+from bot.clock import local_minute
 from bot.model import StoredMessage, Turn, TurnLine, TurnPart
 from bot.text import clipped, display_name, json_line
 
@@ -37,8 +37,12 @@ def kept_turns(sent_count: int, least: int = KEPT_TURNS) -> int:
     The window grows to twice ``least`` (≥ 1) and then falls back, so that the beginning of the
     prompt stays still in between.
     """
-    dropped = max(0, sent_count - least) // least * least
-    return sent_count - dropped
+    return sent_count - compactions(sent_count, least) * least
+
+
+def compactions(sent_count: int, least: int = KEPT_TURNS) -> int:
+    """Return how often the window of a conversation of ``sent_count`` turns has fallen back."""
+    return max(0, sent_count - least) // least
 
 
 def context_of(
@@ -86,7 +90,7 @@ def message_line(stored: StoredMessage, zone: ZoneInfo, max_chars: int) -> str:
     return json_line(
         {
             "id": stored.row_id,
-            "at": local_time(message.sent_at, zone).strftime("%Y-%m-%d %H:%M"),
+            "at": local_minute(message.sent_at, zone),
             "senderId": "BOT" if is_bot else sender.user_id,
             "senderName": display_name(sender.display_name, sender.user_id),
             "text": clipped(message.text, max_chars),

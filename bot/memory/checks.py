@@ -63,7 +63,7 @@ def check(
             retract those of the group.
         opted_out: members who do not want to be remembered; no group entry names them.
     """
-    bench = _bench(batch, authors, opted_out)
+    bench = bench_of(batch, authors, opted_out)
     verdicts: list[_Verdict] = [*parsed.rejections]
     for part in parsed.parts:
         verdicts += _part_verdicts(part, bench)
@@ -78,7 +78,8 @@ def check(
     )
 
 
-def _bench(batch: Batch, authors: Mapping[int, str], opted_out: frozenset[str]) -> Bench:
+def bench_of(batch: Batch, authors: Mapping[int, str], opted_out: frozenset[str]) -> Bench:
+    """Return what the items of an answer to ``batch`` are checked against."""
     evidence = evidence_of(batch)
     names = {user_id: set(known) for user_id, known in batch.names.items()}
     for message in batch.messages:

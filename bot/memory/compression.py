@@ -6,7 +6,7 @@ not at all: what is refused leaves every entry where it was. See ``docs/memory.m
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -39,6 +39,7 @@ Refusal = Literal[
     "unreadable",
     "malformed",
     "empty",
+    "items-too-many",
     "text-missing",
     "text-too-long",
     "sensitive",
@@ -112,26 +113,22 @@ def plan(entries: Collection[Entry], at: int, keep_recent: int, chunk: int = CHU
         keep_recent: so many of the newest stay; pinned ones stay apart.
         chunk: how many daily entries one call reads at most (≥ 1).
     """
-    daily = [entry for entry in entries if entry.document == "daily"]
-    if len(daily) < at:
-        return None
-    movable = _by_day(entry for entry in daily if _is_movable(entry))
-    old = movable[: max(0, len(movable) - keep_recent)]
-    return continued(entries, [entry.number for entry in old], chunk)
+    daily = [entry.number for entry in entries if entry.document == "daily"]
+    return continued(entries, daily, keep_recent, chunk) if len(daily) >= at else None
 
 
-def continued(entries: Iterable[Entry], numbers: Iterable[int], chunk: int = CHUNK) -> Plan | None:
+def continued(
+    entries: Iterable[Entry], numbers: Iterable[int], keep_recent: int = 0, chunk: int = CHUNK
+) -> Plan | None:
     """Return what the next call reads of the daily entries called ``numbers``.
 
-    Those that ended, were pinned or set aside meanwhile are passed over. The calls that are left
-    read about equally much.
+    Those that ended, were pinned or set aside meanwhile are passed over, and so are those that are
+    among the newest by now. The calls that are left read about equally much.
     """
     entries, wanted = tuple(entries), frozenset(numbers)
-    waiting = _by_day(
-        entry
-        for entry in entries
-        if entry.number in wanted and entry.document == "daily" and _is_movable(entry)
-    )
+    movable = _by_day(e for e in entries if e.document == "daily" and _is_movable(e))
+    old = movable[: max(0, len(movable) - keep_recent)]
+    waiting = [entry for entry in old if entry.number in wanted]
     if not waiting:
         return None
     calls = -(-len(waiting) // chunk)
@@ -144,6 +141,11 @@ def continued(entries: Iterable[Entry], numbers: Iterable[int], chunk: int = CHU
         background=_newest(background, BACKGROUND_CHARS),
         rest=tuple(entry.number for entry in waiting[size:]),
     )
+
+
+def alone(plan: Plan) -> Plan:
+    """Return ``plan`` with nothing beside the daily entries, for a model that refuses what is."""
+    return replace(plan, memory=(), background=())
 
 
 def _is_movable(entry: Entry) -> bool:
@@ -234,6 +236,7 @@ def check(plan: Plan, text: str) -> tuple[Compressed, ...]:
     )
     if not items:
         raise CompressionRefused("empty")
+    _check_count(items)
     _check_dates(items)
     _check_coverage(items, plan)
     _check_length(items)
@@ -314,6 +317,13 @@ def _check_dates(items: Iterable[Compressed]) -> None:
         told.update(entry for entry in item.sources if not entry.date or entry.date in days)
     if lost := named - told:
         raise CompressionRefused("date-lost", ", ".join(sorted({e.date or "" for e in lost})))
+
+
+def _check_count(items: Sequence[Compressed]) -> None:
+    """A model that repeats itself compresses nothing: no more lines than entries go into them."""
+    named = {entry for item in items for entry in item.sources}
+    if len(items) > len(named):
+        raise CompressionRefused("items-too-many", f"{len(items)} of {len(named)}")
 
 
 def _check_coverage(items: Iterable[Compressed], plan: Plan) -> None:

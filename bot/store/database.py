@@ -16,6 +16,7 @@ from loguru import logger
 
 from bot.errors import StoreBusy, StoreError
 from bot.store import sqlite
+from bot.store.entry_index import fill_index
 from bot.store.migrate import migrate
 
 READER_COUNT = 3
@@ -151,4 +152,5 @@ async def _opened(
     writer = await connection()
     logger.info("database {}: {}", path, await sqlite.pragmas_in_force(writer))
     await migrate(writer, now)
+    await fill_index(writer)
     return Database(path, writer, [await connection(read_only=True) for _ in range(READER_COUNT)])

@@ -6,15 +6,28 @@ See ``docs/memory.md``, "Evidence" and "Forgetting".
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 import aiosqlite
 
-from bot.model import Chat, Document, Entry, Scope, Stream, StreamMemory, Summary, Tier
+from bot.model import (
+    Chat,
+    Document,
+    Entry,
+    ProfileType,
+    Scope,
+    Stream,
+    StreamMemory,
+    Summary,
+    Tier,
+)
 from bot.store.database import Database
+from bot.store.entry_index import add_to_index, scrub_index
 from bot.store.messages import chat_key
 from bot.store.queries import load
+from bot.store.snapshots import mark_stale_within, mark_streams_stale
 from bot.store.sqlite import run, visit
 
 Ending = Literal["superseded", "compressed", "forgotten", "expired"]
@@ -80,6 +93,48 @@ async def read_stream(db: Database, stream: Stream) -> Remembered:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """One living entry and who said what it rests on."""
+
+    entry: Entry
+    evidence: Mapping[int, Evidence]
+    """By message row."""
+
+
+async def read_entry(db: Database, stream: Stream, number: int) -> Proved | None:
+    """Return the living entry of a stream that has a number, if there is one."""
+    async with db.reader() as connection:
+        return await visit(connection, partial(_one, stream=stream, number=number))
+
+
+def _one(connection: sqlite3.Connection, stream: Stream, number: int) -> Proved | None:
+    for found in run(connection, (_sql.stream, stream_key(stream))):
+        some = {"stream_id": found["id"], "numbers": json.dumps([number])}
+        proofs, evidence = _proofs(run(connection, (_sql.proofs_of_some, some)))
+        for row in run(connection, (_sql.living_some, some)):
+            return Proved(_entry(stream, row, proofs.get(number, {})), evidence)
+    return None
+
+
+async def living_entries(
+    connection: aiosqlite.Connection, stream: Stream, among: Iterable[int] | None = None
+) -> list[Entry]:
+    """Return the living entries of a stream, or those of some numbers, without their proofs.
+
+    Proofs are most of what a stream holds after a year, and compression leaves them to the writer.
+    """
+    row = await _sql.stream(connection, **stream_key(stream))
+    if row is None:
+        return []
+    found = (
+        _sql.living(connection, stream_id=row["id"])
+        if among is None
+        else _sql.living_some(connection, stream_id=row["id"], numbers=json.dumps(list(among)))
+    )
+    return [_entry(stream, one, {}) async for one in found]
+
+
 async def summary_rows(db: Database, stream: Stream) -> tuple[int, ...]:
     """Return the rows of all messages that a stream's summary rests on."""
     async with db.reader() as connection:
@@ -134,7 +189,24 @@ def _entry(stream: Stream, row: sqlite3.Row, proofs: Mapping[int, list[int]]) ->
         source_task=row["source_task"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
+        tier_since=row["tier_since"],
+        uses=row["uses"],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of an entry may change while it says the same."""
+
+    document: Document
+    type: ProfileType | None
+    tier: Tier
+    pinned: bool
+
+
+def shape_of(entry: Entry) -> Shape:
+    """Return the shape of an entry."""
+    return Shape(entry.document, entry.type, entry.tier, entry.pinned)
 
 
 class StreamWriter:
@@ -187,20 +259,27 @@ class StreamWriter:
             source_task=source_task,
             at=self._at,
         )
+        add_to_index(self._connection, entry_id, self._stream_id, text)
         self._before[number] = None
         for proof in proofs:
             self._prove(entry_id, proof)
         return number
 
     def compress(
-        self, text: str, date: str | None, sources: Iterable[int], *, source_task: str
+        self,
+        text: str,
+        date: str | None,
+        sources: Iterable[int],
+        *,
+        document: Document = "memory",
+        source_task: str,
     ) -> int:
-        """Add to ``memory`` what some living entries come to, and return its number.
+        """Add to a document what some living entries come to, and return its number.
 
         It rests on every message of every one of them, and falls with any. They are ended apart,
         since one may be a source of several.
         """
-        number = self.add("memory", text, (), date=date, source_task=source_task)
+        number = self.add(document, text, (), date=date, source_task=source_task)
         [[entry_id]] = self._run(_sql.entry_id, stream_id=self._stream_id, number=number)
         numbers = json.dumps(sorted(set(sources)))
         self._run(_sql.add_sources, entry_id=entry_id, stream_id=self._stream_id, numbers=numbers)
@@ -228,7 +307,7 @@ class StreamWriter:
     def revive(self, numbers: Iterable[int]) -> int:
         """Let ended entries live again that still have a proof; return how many did."""
         some = {"stream_id": self._stream_id, "numbers": json.dumps(list(numbers))}
-        return self._note_revived(self._run(_sql.revive, **some))
+        return self._note_revived(self._run(_sql.revive, **some, at=self._at))
 
     def _note_revived(self, rows: Sequence[sqlite3.Row]) -> int:
         for row in rows:
@@ -268,9 +347,23 @@ class StreamWriter:
         if entry_id is None:
             return False
         self._run(_sql.end_entry, id=entry_id, by=by, why=why, at=self._at)
+        if by == "forgotten":
+            mark_stale_within(self._connection, self._stream.scope)
         rows = [{"entry_id": entry_id, "message_id": message_id} for message_id in message_ids]
         run(self._connection, (_sql.add_ending_messages, rows))
         return True
+
+    def reshape(self, number: int, shape: Shape) -> bool:
+        """Give a living entry another tier or document, or a pin; false if it lives no more."""
+        entry_id = self._living(number)
+        if entry_id is None:
+            return False
+        self._run(_sql.reshape, id=entry_id, at=self._at, **asdict(shape))
+        return True
+
+    def shape_of(self, number: int) -> Shape | None:
+        """Return the shape of a living entry."""
+        return next((shape_of(entry) for entry in self._entries([number])), None)
 
     def unprove(self, number: int, proof: Iterable[int]) -> bool:
         """Take away the proof of exactly these messages, unless it is the entry's last one."""
@@ -377,41 +470,112 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-async def forget_message(tx: aiosqlite.Connection, message_id: int, at: int) -> int:
-    """Let fall what rests on a message and return how many streams that changed.
+@dataclass(frozen=True, slots=True)
+class Fallout:
+    """What forgetting a message reached."""
+
+    streams: int = 0
+    """How many streams it changed."""
+    chats: frozenset[Chat] = frozenset()
+    """The chats whose prompts may have shown what is forgotten now."""
+
+    def __or__(self, other: "Fallout") -> "Fallout":
+        return Fallout(self.streams + other.streams, self.chats | other.chats)
+
+
+async def forget_message(tx: aiosqlite.Connection, message_id: int, at: int) -> Fallout:
+    """Let fall what rests on a message, and return what that reached.
 
     A proof falls with any of its messages, an entry with its last proof, or with the one of what it
     was made from; its sources then return as far as they stand. A summary made from the message is
-    cleared, for the next reflection to make anew. The record of changes loses its texts. Answers of
-    the bot that lost their text with the message take down what rests on them.
+    cleared, for the next reflection to make anew. The record of changes loses its texts, and so do
+    the snapshots of the scopes concerned. Answers of the bot that lost their text with the message
+    take down what rests on them.
     """
-    emptied = [r["id"] async for r in _sql.emptied_answers(tx, message_id=message_id)]
-    return sum([await _forget(tx, each, at) for each in dict.fromkeys([message_id, *emptied])])
+    return await forget_messages(tx, [message_id], at)
 
 
-async def _forget(tx: aiosqlite.Connection, message_id: int, at: int) -> int:
+async def forget_messages(tx: aiosqlite.Connection, message_ids: Iterable[int], at: int) -> Fallout:
+    """Do the work of ``forget_message`` for some, and take what is erased out of the index once."""
+    ids = list(message_ids)
+    emptied = [r["id"] async for r in _sql.emptied_answers(tx, message_ids=json.dumps(ids))]
+    reached = Fallout()
+    for each in dict.fromkeys([*ids, *emptied]):
+        reached |= await _forget(tx, each, at)
+    if reached.streams:
+        await scrub_index(tx)
+    return reached
+
+
+async def _forget(tx: aiosqlite.Connection, message_id: int, at: int) -> Fallout:
     streams = [r["stream_id"] async for r in _sql.leaning_streams(tx, message_id=message_id)]
     if not streams and not await _sql.was_read(tx, message_id=message_id):
-        return 0
+        return Fallout()
+    chats = await mark_streams_stale(tx, streams)
     for stream_id in streams:
-        if await _sql.rests_on(tx, stream_id=stream_id, message_id=message_id):
-            await _sql.set_summary(tx, id=stream_id, summary="", at=at)
-            await _sql.clear_summary_messages(tx, stream_id=stream_id)
+        await _clear_summary(tx, stream_id, message_id, at)
     await _sql.drop_proofs(tx, message_id=message_id)
     await _sql.drop_reasons(tx, message_id=message_id)
     await _sql.drop_endings(tx, message_id=message_id)
     for stream_id in streams:
-        falling = [r["id"] async for r in _sql.falling(tx, stream_id=stream_id)]
-        _ = [r async for r in _sql.revive_sources(tx, entry_ids=json.dumps(falling))]
-        await _sql.drop_unproven(tx, stream_id=stream_id, at=at)
-        await _sql.bump_stream(tx, id=stream_id, at=at)
+        await _let_fall(tx, stream_id, at)
     # Of all streams of the chat: a summary that told of it may have been cleared for another.
-    beside = [r["stream_id"] async for r in _sql.streams_beside(tx, message_id=message_id)]
-    for stream_id in beside:
-        # Every summary was written from the one before, so the later ones tell of it too.
-        await _sql.blank_later_summaries(tx, stream_id=stream_id, message_id=message_id)
-        await _sql.blank_revisions(tx, stream_id=stream_id, message_id=message_id)
-    return len(streams)
+    found = [r["stream_id"] async for r in _sql.streams_beside(tx, message_id=message_id)]
+    beside = {"stream_ids": json.dumps(found), "message_id": message_id}
+    # Every summary was written from the one before, so the later ones tell of it too.
+    await _sql.blank_later_summaries(tx, **beside)
+    await _sql.blank_revisions(tx, **beside)
+    return Fallout(len(streams), frozenset(chats))
+
+
+async def _clear_summary(
+    tx: aiosqlite.Connection, stream_id: int, message_id: int, at: int
+) -> None:
+    if await _sql.rests_on(tx, stream_id=stream_id, message_id=message_id):
+        await _sql.set_summary(tx, id=stream_id, summary="", at=at)
+        await _sql.clear_summary_messages(tx, stream_id=stream_id)
+
+
+async def _let_fall(tx: aiosqlite.Connection, stream_id: int, at: int) -> None:
+    """End what nothing proves any more; what it was made from lives again, as far as it stands."""
+    falling = [r["id"] async for r in _sql.falling(tx, stream_id=stream_id)]
+    _ = [r async for r in _sql.revive_sources(tx, entry_ids=json.dumps(falling))]
+    await _sql.drop_unproven(tx, stream_id=stream_id, at=at)
+    await _sql.bump_stream(tx, id=stream_id, at=at)
+
+
+async def take_down(
+    tx: aiosqlite.Connection,
+    stream: Stream,
+    message_ids: Iterable[int],
+    *,
+    by: str,
+    why: str,
+    at: int,
+) -> Fallout:
+    """Let fall what of a stream has lost its proofs, on somebody's wish, and return what that
+    reached.
+
+    Args:
+        tx: the write transaction.
+        stream: which one.
+        message_ids: what the lost proofs rested on; a summary that rests on one is cleared.
+        by: whose wish it is.
+        why: the reason, for a record that tells nothing else.
+        at: UTC milliseconds.
+    """
+    stream_id = (await _sql.stream(tx, **stream_key(stream)))["id"]
+    chats = await mark_streams_stale(tx, [stream_id])
+    for message_id in message_ids:
+        await _clear_summary(tx, stream_id, message_id, at)
+        told = {"stream_ids": json.dumps([stream_id]), "message_id": message_id}
+        await _sql.blank_later_summaries(tx, **told)
+    await _let_fall(tx, stream_id, at)
+    nothing = {"before": "{}", "after": "{}"}
+    record = {"stream_id": stream_id, "task_id": None, "at": at, "by": by, "why": why}
+    await _sql.add_revision(tx, **record, **nothing)
+    await scrub_index(tx)
+    return Fallout(1, frozenset(chats))
 
 
 async def daily_count(tx: aiosqlite.Connection, stream: Stream) -> int:

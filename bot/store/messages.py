@@ -25,12 +25,9 @@ def chat_key(chat: Chat) -> dict[str, str]:
     return {"bot_id": chat.bot_id, "kind": chat.kind, "peer_id": chat.id}
 
 
-def stored_message(row: aiosqlite.Row, chat: Chat, *, with_segments: bool = True) -> StoredMessage:
-    """Return the message of one row of ``messages``, joined with its sender's ``user_id``.
-
-    Who only shows a message needs its text; parsing the segments is most of the work.
-    """
-    segments = json.loads(row["segments"]) if with_segments else ()
+def stored_message(row: aiosqlite.Row, chat: Chat) -> StoredMessage:
+    """Return the message of one row of ``messages``, joined with its sender's ``user_id``."""
+    segments = json.loads(row["segments"])
     sender = Sender(
         row["user_id"],
         nickname=row["sender_name"],
@@ -53,7 +50,7 @@ def stored_message(row: aiosqlite.Row, chat: Chat, *, with_segments: bool = True
         kind=row["kind"],
         temporary_group=row["temporary_group"],
     )
-    return StoredMessage(row["id"], message, row["recalled_at"])
+    return StoredMessage(row["id"], message, row["recalled_at"], row["forgotten_at"])
 
 
 async def recent_messages(db: Database, chat: Chat, limit: int) -> list[StoredMessage]:
@@ -63,9 +60,49 @@ async def recent_messages(db: Database, chat: Chat, limit: int) -> list[StoredMe
     return [stored_message(row, chat) for row in reversed(rows)]
 
 
-def recent_call(chat: Chat, limit: int) -> Call:
-    """Return the query behind ``recent_messages``, newest first, for a visit that asks more."""
-    return (_sql.recent, {**chat_key(chat), "limit": limit})
+async def chat_row(db: Database, chat: Chat) -> int | None:
+    """Return the row of a chat, ``None`` if nothing of it is known."""
+    async with db.reader() as connection:
+        return await _sql.chat_row(connection, **chat_key(chat))
+
+
+def told_call(chat: Chat, limit: int) -> Call:
+    """Return a query for what was said last in a chat, newest first, for a visit that asks more."""
+    return (_sql.told, {**chat_key(chat), "limit": limit})
+
+
+def told_message(row: aiosqlite.Row, chat: Chat) -> StoredMessage:
+    """Return the message of one row of ``told_call``, good enough to be shown."""
+    (
+        row_id,
+        platform_id,
+        direction,
+        kind,
+        sent_at,
+        received_at,
+        local_date,
+        sequence,
+        name,
+        text,
+        recalled_at,
+        forgotten_at,
+        user_id,
+        anonymous,
+    ) = row
+    message = Message(
+        chat=chat,
+        platform_id=platform_id,
+        sender=Sender(user_id, nickname=name, anonymous=bool(anonymous)),
+        direction=direction,
+        sent_at=sent_at,
+        received_at=received_at,
+        local_date=local_date,
+        segments=(),
+        text=text,
+        sequence=sequence,
+        kind=kind,
+    )
+    return StoredMessage(row_id, message, recalled_at, forgotten_at)
 
 
 def newest_with_id_call(chat: Chat, platform_id: str) -> Call:
@@ -155,18 +192,45 @@ async def recall_message(tx: aiosqlite.Connection, recall: Recall) -> int | None
 
 
 async def _take_back(tx: aiosqlite.Connection, row: aiosqlite.Row, recall: Recall) -> None:
+    await _sql.take_back(tx, id=row["id"], at=recall.at, by=recall.operator_id)
+    await _hide(tx, row)
+    # Answers are younger than what they quote, whatever time the platform gave it.
+    since = min(row["sent_at"], row["received_at"]) - 1000
+    await drop_quotes(tx, row["chat_id"], since, _quotable(row))
+
+
+async def _hide(tx: aiosqlite.Connection, row: aiosqlite.Row) -> None:
+    """Let a message be counted and shown no more."""
     chat_id, row_id = row["chat_id"], row["id"]
-    await _sql.take_back(tx, id=row_id, at=recall.at, by=recall.operator_id)
     if row["counted"]:
         await _sql.uncount(tx, chat_id=chat_id, id=row_id)
     await _sql.empty_turns(tx, chat_id=chat_id, id=row_id)
     await _sql.drop_lines(tx, id=row_id)
-    if texts := _quotable(row):
-        # Answers are younger than what they quote, whatever time the platform gave it.
-        since = min(row["sent_at"], row["received_at"]) - 1000
-        quote = {"chat_id": chat_id, "since": since, "texts": json.dumps(texts)}
+
+
+async def drop_quotes(
+    tx: aiosqlite.Connection, chat_id: int, since: int, texts: Iterable[str]
+) -> None:
+    """Let the account's answers in a chat since a moment (UTC ms) lose their text if they quote."""
+    quotable = sorted({text for text in texts if len(text) >= QUOTED_CHARS})
+    if quotable:
+        quote = {"chat_id": chat_id, "since": since, "texts": json.dumps(quotable)}
         await _sql.drop_quoting_answers(tx, **quote)
         await _sql.blank_quoting_messages(tx, **quote)
+
+
+async def set_apart(tx: aiosqlite.Connection, row_id: int, at: int) -> list[str]:
+    """Take a message out of every context, as a recall does; its own text stays in the record.
+
+    Returns:
+        What answers must not quote any more: ``drop_quotes``.
+    """
+    row = await _sql.of_row(tx, id=row_id)
+    if row is None or row["forgotten_at"] is not None or row["recalled_at"] is not None:
+        return []
+    await _sql.set_apart(tx, id=row_id, at=at)
+    await _hide(tx, row)
+    return _quotable(row)
 
 
 def _quotable(row: aiosqlite.Row) -> list[str]:

@@ -3,16 +3,29 @@
 Each visit costs a tenth of a millisecond, most of what a small query takes; a turn asks eight.
 """
 
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bot.model import Chat, StoredMessage, Turn
 from bot.store.chats import Situation, situation_call, situation_of
 from bot.store.database import Database
-from bot.store.messages import by_rows_call, newest_with_id_call, recent_call, stored_message
-from bot.store.sqlite import in_order
+from bot.store.entry_search import Candidate, candidates
+from bot.store.messages import (
+    by_rows_call,
+    newest_with_id_call,
+    stored_message,
+    told_call,
+    told_message,
+)
+from bot.store.snapshots import Recollection, recollection_calls, recollection_of
+from bot.store.sqlite import run, visit
 from bot.store.turns import TurnLoad, count_call, load_call, load_of, recent_calls, turns_of
 from bot.store.usage import tokens_call
+
+MAX_RECALLED = 64
+"""So many entries that fit are considered for the pack, beside pins and working notes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,10 @@ class Wanted:
     """When the local day began, UTC milliseconds as ``now``."""
     purposes: Sequence[str]
     """Whose tokens of the day are added up."""
+    cross_group: bool
+    """``memoryMemberCrossGroup``."""
+    recalls: bool
+    """Whether memory that bears on the messages is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +71,47 @@ class Moment:
     """What the purposes cost since the day began."""
     quotes: list[StoredMessage]
     """The quoted messages that are known, tombstones included."""
+    recollection: Recollection
+    """What the turn may remember."""
+    candidates: list[Candidate]
+    """Entries that may bear on the messages, in no order."""
 
 
 async def read_moment(db: Database, wanted: Wanted) -> Moment:
     """Return what a turn has to know."""
-    chat = wanted.chat
     async with db.reader() as connection:
-        rows, recent, turns, lines, count, load, known, tokens, *quotes = await in_order(
-            connection,
-            by_rows_call(wanted.row_ids),
-            recent_call(chat, wanted.recent),
-            *recent_calls(chat, wanted.turns),
-            count_call(chat),
-            load_call(chat, wanted.sender_id, wanted.now, wanted.day_start),
-            situation_call(chat, wanted.sender_id),
-            tokens_call(wanted.day_start, wanted.purposes),
-            *(newest_with_id_call(chat, quoted) for quoted in wanted.quoted_ids),
-        )
+        return await visit(connection, partial(_moment, wanted=wanted))
+
+
+def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
+    chat, asker = wanted.chat, wanted.sender_id
+    calls = (
+        by_rows_call(wanted.row_ids),
+        told_call(chat, wanted.recent),
+        *recent_calls(chat, wanted.turns),
+        count_call(chat),
+        load_call(chat, asker, wanted.now, wanted.day_start),
+        situation_call(chat, asker),
+        tokens_call(wanted.day_start, wanted.purposes),
+        *recollection_calls(chat, asker, cross_group=wanted.cross_group),
+        *(newest_with_id_call(chat, quoted) for quoted in wanted.quoted_ids),
+    )
+    rows, recent, turns, lines, count, load, known, tokens, readable, kept, crosses, *quotes = (
+        run(connection, call) for call in calls
+    )
+    recollection = recollection_of(readable, kept, crosses, chat.bot_id)
+    query = "\n".join(row["text"] for row in rows) if wanted.recalls else ""
     return Moment(
         messages=[stored_message(row, chat) for row in rows],
-        recent=[stored_message(row, chat, with_segments=False) for row in reversed(recent)],
+        recent=[told_message(row, chat) for row in reversed(recent)],
         turns=turns_of(turns, lines),
         sent_count=count[0][0],
         load=load_of(load[0]),
         situation=situation_of(known[0]),
         tokens=tokens[0][0],
         quotes=[stored_message(row, chat) for found in quotes for row in found],
+        recollection=recollection,
+        candidates=candidates(connection, recollection.readable, query, MAX_RECALLED)
+        if wanted.recalls
+        else [],
     )

@@ -4,7 +4,7 @@ See ``docs/memory.md``, "Triggers" and "Failure".
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -149,6 +149,8 @@ class TaskRecord:
     calls: int
     tokens: int
     counts: Mapping[str, int]
+    refusals: Sequence[tuple[str, str]]
+    """Places in the model's answer, such as ``daily[0]``, each with the reason of its refusal."""
     created_at: int
     finished_at: int | None
 
@@ -404,9 +406,13 @@ async def finish_task(
     calls: int,
     tokens: int,
     counts: Mapping[str, int],
+    refusals: Sequence[tuple[str, str]] = (),
     error: str = "",
 ) -> bool:
-    """End a task; false if the lease was lost, and then nothing may be committed."""
+    """End a task; false if the lease was lost, and then nothing may be committed.
+
+    ``refusals`` are places in the model's answer, each with the reason why nothing came of it.
+    """
     count = await _sql.finish_task(
         tx,
         id=claim.id,
@@ -420,6 +426,7 @@ async def finish_task(
         calls=calls,
         tokens=tokens,
         counts=json.dumps(counts),
+        refusals=json.dumps(refusals),
     )
     return count > 0
 
@@ -519,6 +526,7 @@ async def recent_tasks(db: Database, chat: Chat | None = None, limit: int = 10) 
             calls=row["calls"],
             tokens=row["tokens"],
             counts=json.loads(row["counts"]),
+            refusals=[(path, reason) for path, reason in json.loads(row["refusals"])],
             created_at=row["created_at"],
             finished_at=row["finished_at"],
         )

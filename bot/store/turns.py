@@ -10,8 +10,10 @@ import aiosqlite
 
 from bot.model import Chat, Turn, TurnEnding, TurnLine
 from bot.store.database import Database
+from bot.store.entry_search import count_uses
 from bot.store.messages import chat_key
 from bot.store.queries import load
+from bot.store.snapshots import touch_snapshots
 from bot.store.sqlite import Call, in_order
 
 _sql = load("turns")
@@ -32,6 +34,12 @@ class NewTurn:
     """Context, quotes and questions, then the parts of the answer if there is one."""
     model: str = ""
     endpoint: str = ""
+    scope_ids: tuple[int, ...] = ()
+    """The rows of the scopes whose memory it was shown."""
+    packed_ids: tuple[int, ...] = ()
+    """The rows of the entries that its recall pack showed."""
+    local_date: str = ""
+    """The local day on which they were used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,10 @@ async def add_turn(
         error=error,
     )
     await _sql.add_lines(tx, [_line_row(turn_id, *pair) for pair in enumerate(turn.lines)])
+    if turn.scope_ids:
+        await touch_snapshots(tx, turn.chat, turn.scope_ids, turn.started_at)
+    if turn.packed_ids:
+        await count_uses(tx, turn.packed_ids, turn.local_date)
     return turn_id
 
 
@@ -144,9 +156,8 @@ def recent_calls(chat: Chat, limit: int) -> tuple[Call, Call]:
 def turns_of(rows: Sequence[sqlite3.Row], line_rows: Iterable[sqlite3.Row]) -> list[Turn]:
     """Return the turns that the rows of ``recent_calls`` hold, oldest first."""
     lines: dict[int, list[TurnLine]] = {}
-    for row in line_rows:
-        line = TurnLine(row["message_id"], row["part"], row["text"])
-        lines.setdefault(row["turn_id"], []).append(line)
+    for turn_id, message_id, part, text in line_rows:
+        lines.setdefault(turn_id, []).append(TurnLine(message_id, part, text))
     return [
         Turn(
             id=row["id"],

@@ -468,8 +468,7 @@ async def test_what_a_recalled_message_proved_is_known_no_more(
     assert documents["summary"] == {}
     assert "搬家" not in json.dumps(documents, ensure_ascii=False)
     own = await circle.room.order("/我的记忆", who=circle.one)
-    assert "学画画" in own
-    assert "搬家" not in own
+    assert own == "还没有关于你的记忆。"
     await circle.say(circle.one, "今天天气不错")
     await circle.reflect("member")
     assert "搬家" not in circle.prompts("member-batch")[-1]
@@ -521,19 +520,23 @@ async def test_what_is_said_in_private_reaches_no_group(
     await circle.say(circle.one, "大家好")
     await circle.reflect("group")
     await circle.reflect("member")
-    assert (own, shown_to_operator) == ("还没有关于你的记忆。", "还没有相关的记忆。")
+    assert own == "还没有关于你的记忆。"
+    assert shown_to_operator == "别人的记忆不在群里显示，请在私聊里查看。"
     assert not [sent for sent in circle.room.sent if "紫色大象" in sent.text]
     of_group = [r for r in bot.models.requests if circle.chat.id in whole_prompt(r)]
     assert {r.purpose for r in of_group} == {"chat", "reflect.group", "reflect.member-batch"}
     assert not [r for r in of_group if "紫色大象" in whole_prompt(r)]
 
 
-async def test_what_a_person_said_in_one_group_is_shown_in_no_other(
+async def test_what_a_person_said_in_one_group_is_shown_in_no_other_unless_they_let_it(
     bot: RunningBot, mind: Mind, circle: Circle
 ):
     learnt = of_member(circle.one.user_id, profile=[fact("会说方言", 1)], summary="会方言")
     await circle.learn("member", circle.one, "我会说方言", learnt)
     elsewhere = new_circle(bot, mind, circle.one, circle.two, name="另一个群")
+    assert "方言" in await circle.room.order("/我的记忆", who=circle.one)
+    assert "方言" in await elsewhere.room.order("/我的记忆", who=circle.one)
+    await circle.room.order("/跨群 关", who=circle.one)
     assert "方言" in await circle.room.order("/我的记忆", who=circle.one)
     assert "方言" not in await elsewhere.room.order("/我的记忆", who=circle.one)
     assert "方言" not in await elsewhere.room.order(f"/记忆 成员 {circle.one.user_id}")
@@ -606,7 +609,8 @@ async def test_commands_about_memory_are_answered_to_those_who_may_use_them(
         assert part in of_group
     assert of_group == await circle.room.order(f"/记忆 群 {circle.chat.id}")
     own = await circle.room.order("/我的记忆", who=circle.one)
-    assert own == await circle.room.order(f"/记忆 成员 {circle.one.user_id}")
+    assert "私聊" in await circle.room.order(f"/记忆 成员 {circle.one.user_id}")
+    assert own == await bot.tell(f"/记忆 成员 {circle.one.user_id}")
     for part in ("概况：热心", "习惯：", "#0001 爱提醒大家（证据 1）"):
         assert part in own
     assert "记忆：开" in await circle.room.order("/状态")

@@ -52,12 +52,42 @@ async def test_in_private_people_see_all_that_is_kept_about_them(shop: Workshop)
     assert "例会" not in answer
 
 
-async def test_in_a_group_people_see_what_that_group_knows_of_them(shop: Workshop):
+async def test_in_a_group_people_see_what_a_prompt_there_may_show_of_them(shop: Workshop):
     await remember(shop)
     answer = await shop.command("/我的记忆", by=FISH)
     assert "爱爬山" in answer
-    assert "爱钓鱼" not in answer
+    assert "爱钓鱼" in answer
+    assert OTHER_GROUP.id not in answer
     assert "怕黑" not in answer
+
+
+async def test_in_a_group_people_who_do_not_want_it_see_nothing_of_their_other_groups(
+    shop: Workshop,
+):
+    await remember(shop)
+    assert "跨群：关" in await shop.command("/跨群 关", by=FISH, chat=PRIVATE)
+    answer = await shop.command("/我的记忆", by=FISH)
+    assert "爱爬山" in answer
+    assert "爱钓鱼" not in answer
+    assert "跨群：开" in await shop.command("/跨群 开", by=FISH)
+    assert "爱钓鱼" in await shop.command("/我的记忆", by=FISH)
+
+
+async def test_who_asks_about_other_groups_without_a_word_is_told_how_it_stands(shop: Workshop):
+    assert "跨群：开" in await shop.command("/跨群", by=FISH)
+    await shop.command("/跨群 off", by=FISH)
+    assert "跨群：关" in await shop.command("/跨群", by=FISH, chat=PRIVATE)
+    assert "跨群：开" in await shop.command("/跨群", by=BEAR)
+    assert "用法" in await shop.command("/跨群 也许", by=FISH)
+    await shop.set(memoryMemberCrossGroup=False)
+    assert "操作者目前" in await shop.command("/跨群 开", by=FISH)
+
+
+async def test_dated_things_of_a_person_are_shown_in_private_alone(shop: Workshop):
+    await shop.hear("我今天爬山")
+    await shop.idle()
+    assert "爬山" not in await shop.command("/我的记忆", by=FISH)
+    assert "爬山" in await shop.command("/我的记忆", by=FISH, chat=PRIVATE)
 
 
 async def test_nobody_sees_what_is_kept_of_another(shop: Workshop):
@@ -72,9 +102,8 @@ async def test_operators_see_in_a_group_only_what_that_group_may_see(shop: Works
     assert "每周三例会" in await shop.command("/记忆")
     assert "例会" not in await shop.command("/记忆 群 20001", chat=OTHER_GROUP)
     answer = await shop.command(f"/记忆 成员 {FISH}", chat=OTHER_GROUP)
-    assert "爱钓鱼" in answer
-    assert "爱爬山" not in answer
-    assert "怕黑" not in answer
+    assert "私聊" in answer
+    assert not any(words in answer for words in ("爱钓鱼", "爱爬山", "怕黑"))
 
 
 async def test_what_was_said_in_private_is_not_shown_to_operators_either(shop: Workshop):
@@ -96,7 +125,7 @@ async def test_a_forgotten_thing_is_shown_no_more(shop: Workshop):
     [row] = await shop.hear("我爱钓鱼")
     await shop.idle()
     await shop.recall(row)
-    answer = await shop.command("/我的记忆", by=FISH)
+    answer = await shop.command("/我的记忆", by=FISH, chat=PRIVATE)
     assert "爬山" in answer
     assert "钓鱼" not in answer
 

@@ -150,7 +150,7 @@ async def test_forgetting_one_of_many_messages_takes_only_what_rests_on_it(shop:
     kept = await add(db, FISH_HERE, "乙", (rows[0],), (rows[2],))
     await add(db, GROUP_STREAM, "丙", (rows[3],))
     async with db.transaction() as tx:
-        assert await forget_message(tx, rows[0], NOON) == 1
+        assert (await forget_message(tx, rows[0], NOON)).streams == 1
     assert await living(db, FISH_HERE) == {kept: "乙"}
     assert await living(db, GROUP_STREAM) == {1: "丙"}
     assert gone != kept

@@ -104,6 +104,13 @@ async def test_items_of_the_wrong_person_are_refused_and_counted_and_the_rest_is
     [task] = [t for t in await shop.tasks() if t.task == "member-batch"]
     assert task.counts["changes"] == 1
     assert task.counts["refused"] == 5
+    assert sorted(task.refusals) == [
+        ("members[0]", "sender-absent"),
+        ("members[1].profile[0]", "evidence-missing"),
+        ("members[3]", "sender-bot"),
+        ("members[4]", "not-an-object"),
+        ("members[5]", "not-an-object"),
+    ]
 
 
 async def test_equal_words_of_five_batches_are_one_entry_with_five_proofs(shop: Workshop):

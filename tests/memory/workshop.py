@@ -24,6 +24,7 @@ from bot.onebot.events import Recalled
 from bot.recall import recall
 from bot.simulate import Person, VirtualClock, WorldPlatform
 from bot.simulate.actions import Desk
+from bot.simulate.events import with_anonymous
 from bot.store.ingest import Arrival, store_arrivals
 from bot.store.memory import cursors_of
 from bot.store.tasks import Claim, TaskRecord, claim_tasks, recent_tasks
@@ -229,13 +230,16 @@ class Workshop:
         for key, value in values.items():
             await self.app.settings.change(key, value, by=OPERATOR, at=self.now, chat=chat)
 
-    async def command(self, text: str, by: str = OPERATOR, chat: Chat = GROUP) -> str:
-        """Give a command and return all of its answer."""
+    async def command(
+        self, text: str, by: str = OPERATOR, chat: Chat = GROUP, *, masked: bool = False
+    ) -> str:
+        """Give a command, maybe as an anonymous member, and return all of its answer."""
         if chat.is_group:
             spoken = self.world.say(int(chat.id), int(by), text, at=self.now)
         else:
             spoken = self.world.whisper(int(by), text, at=self.now)
-        taken = await ingest(self.app, Desk(self.world).event_of(spoken))
+        raw = Desk(self.world).event_of(spoken)
+        taken = await ingest(self.app, with_anonymous(raw) if masked else raw)
         assert taken is not None
         told = len(self.platform.sent)
         await command(self.app, taken)
@@ -323,7 +327,7 @@ class Workshop:
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         )
         found = [await self.rows(f'SELECT * FROM "{table}"') for table in sorted(tables)]
-        return json.dumps(found, ensure_ascii=False)
+        return json.dumps(found, ensure_ascii=False, default=repr)
 
 
 _numbers = iter(range(1, 1 << 60))
@@ -396,12 +400,13 @@ async def check_batches(shop: Workshop) -> None:
 
 
 async def check_entries(shop: Workshop) -> None:
-    """Every entry rests on messages that a cursor has passed, within its own task's batch."""
+    """Every entry of a reflection rests on messages that the cursor of its own task has passed."""
     orphans = await shop.rows(
         "SELECT e.id FROM entries AS e JOIN streams AS s ON s.id = e.stream_id"
         " JOIN proofs AS p ON p.entry_id = e.id JOIN proof_messages AS pm ON pm.proof_id = p.id"
         " LEFT JOIN cursors AS k ON k.chat_id = s.chat_id AND k.task = e.source_task"
-        " WHERE k.last_id IS NULL OR pm.message_id > k.last_id"
+        " WHERE e.source_task NOT IN ('remember', 'command', 'consolidate')"
+        " AND (k.last_id IS NULL OR pm.message_id > k.last_id)"
     )
     assert orphans == []
 

@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from bot.model import (
     Scope,
     Segment,
     Sender,
+    Snapshot,
     Stream,
     TurnLine,
     Usage,
@@ -37,6 +38,7 @@ from bot.store.memory import StreamWriter, rewrite
 from bot.store.messages import Recall, recall_message
 from bot.store.migrate import read_steps
 from bot.store.settings import open_settings
+from bot.store.snapshots import NewSnapshot, keep_snapshots, recollection
 from bot.store.tasks import (
     Claim,
     Narrowing,
@@ -112,6 +114,7 @@ async def _fill(db: Database) -> None:
     await _fill_turns(db, receipts)
     await _fill_settings(db)
     await _fill_memory(db, receipts)
+    await _fill_snapshots(db)
 
 
 async def _fill_people(db: Database) -> None:
@@ -182,6 +185,23 @@ async def _fill_memory(db: Database, receipts: Sequence[Receipt]) -> None:
         await claim_alert(tx, "budget.reflect", at=NOON, due_before=NOON)
 
 
+async def _fill_snapshots(db: Database) -> None:
+    found = await recollection(db, GROUP, ALICE, cross_group=True)
+    for stream in found.readable:
+        snapshot = Snapshot(
+            text="【记忆】大家约好明天出发",
+            shown=(),
+            hash="0" * 64,
+            streams=frozenset({stream.row_id}),
+            across=True,
+            version=stream.version,
+            compactions=0,
+            injected_at=NOON + MINUTE,
+            active_at=NOON + MINUTE,
+        )
+        assert await keep_snapshots(db, GROUP, [NewSnapshot(stream.scope_id, snapshot)])
+
+
 def _remember_group(rows: Sequence[int], writer: StreamWriter) -> None:
     proofs = [(rows[3], rows[4]), (rows[0],)]
     writer.add("memory", "七点出发", proofs, date="2026-09-21", source_task="group")
@@ -211,7 +231,15 @@ async def dump(path: Path) -> str:
     async with open_database(path, now=NOON) as db:
         await _fill(db)
     with closing(sqlite3.connect(path)) as connection:
-        return "\n".join(connection.iterdump()) + "\n"
+        return "\n".join(_statements(connection)) + "\n"
+
+
+def _statements(connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield what makes the database again. The rows of a virtual table are those of the tables that
+    hold it; as its own they could not be put back in the same transaction."""
+    virtual = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL %'")
+    doubled = tuple(f'INSERT INTO "{name}" VALUES' for (name,) in virtual.fetchall())
+    yield from (one for one in connection.iterdump() if not one.startswith(doubled))
 
 
 def main() -> None:

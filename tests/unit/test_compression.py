@@ -18,6 +18,7 @@ from bot.memory.compression import (
     Compressed,
     CompressionRefused,
     Plan,
+    alone,
     check,
     compression_schema,
     continued,
@@ -46,7 +47,7 @@ def all_planned(entries: list[Entry], at: int, keep_recent: int, chunk: int) -> 
     calls, part = [], plan(entries, at, keep_recent, chunk)
     while part:
         calls.append(numbers(part.daily))
-        part = continued(entries, part.rest, chunk)
+        part = continued(entries, part.rest, chunk=chunk)
     return calls
 
 
@@ -107,6 +108,24 @@ def test_what_came_ended_or_was_pinned_meanwhile_is_not_in_the_next_call():
     second = continued([*left, *dailies(30, first=900)], first.rest)
     assert second
     assert numbers(second.daily) == [n for n in range(51, 101) if n not in (60, 61)]
+
+
+def test_what_has_come_to_be_among_the_newest_is_not_in_the_next_call():
+    entries = dailies(200)
+    first = planned(entries, 200, 100)
+    left = [e for e in entries if e not in first.daily]
+    second = continued(left, first.rest, keep_recent=130)
+    assert second
+    assert numbers(second.daily) == list(range(51, 71))
+    assert continued(left, first.rest, keep_recent=150) is None
+
+
+def test_a_part_can_be_shown_with_nothing_beside_it():
+    part = planned([*dailies(200), entry(300, "memory"), entry(301, "profile", date=None)])
+    bare = alone(part)
+    assert (bare.daily, bare.rest) == (part.daily, part.rest)
+    assert bare.shown == bare.daily
+    assert prompt_lines(bare)["daily"] == prompt_lines(part)["daily"]
 
 
 @given(
@@ -324,6 +343,13 @@ def test_eight_sources_and_four_hundred_characters_are_allowed():
     items = good_items(part, size=MAX_SOURCES)
     items[0]["text"] = items[0]["text"].ljust(400, "。")
     assert check(part, answer(items))
+
+
+def test_there_are_no_more_items_than_entries_that_they_name():
+    part = planned(dailies(4), 1, 0)
+    items = [merged([(f"d{n}", day((n) // 3))]) for n in range(1, 5)]
+    assert check(part, answer(items))
+    assert reason_of(part, answer([*items, items[0]])) == "items-too-many"
 
 
 def test_a_person_whom_a_source_names_may_be_named():

@@ -310,6 +310,23 @@ def test_a_turn_that_shows_what_was_taken_back_begins_again(table: Table):
     assert rows(table.begin()) == (5,)
 
 
+def test_a_turn_begins_again_when_memory_that_its_chat_showed_is_gone(table: Table):
+    table.floor.renew_memory(HERE)
+    table.offer(5)
+    question = table.begin()
+    table.floor.shows(question, [5])
+    table.floor.renew_memory(HERE)
+    assert table.cancelled == 1
+    table.floor.renew_memory(HERE)
+    assert table.cancelled == 1
+    table.end(question, spoke=False)
+    again = table.begin()
+    assert rows(again) == (5,)
+    assert table.floor.committed(again)
+    table.floor.renew_memory(HERE)
+    assert not table.floor.is_withdrawn(again)
+
+
 def test_a_turn_that_still_reads_begins_again_whatever_was_taken_back(table: Table):
     table.offer(5)
     table.begin()

@@ -211,6 +211,8 @@ REPLY: dict[str, Any] = {
     "language": "auto",
 }
 TAIL: dict[str, Any] = {
+    "memory": "",
+    "pack": "",
     "now": "2026-07-29 12:00",
     "weekday": "星期三",
     "is_group": True,
@@ -225,6 +227,7 @@ RENDERS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "reply_private": ("reply", {**REPLY, "is_group": False, "chat": '{"senderId": "30001"}'}),
     "tail_group": ("tail", TAIL),
+    "tail_group_memory": ("tail", {**TAIL, "memory": "【成员记忆】…", "pack": "【相关记忆】…"}),
     "tail_private": ("tail", {**TAIL, "is_group": False}),
     "decide": ("decide", {"name": "小忆", "lines": LINES}),
 }

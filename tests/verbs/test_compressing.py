@@ -672,6 +672,19 @@ async def test_undo_of_undo_compresses_again(stage: Stage):
     assert await numbers(stage, OF_FISH) == [2, 3, 4, 5, 6, *told[50:]]
 
 
+async def test_undo_after_undo_and_undo_of_that_brings_the_daily_entries_back(stage: Stage):
+    told, _ = await compressed(stage)
+    ((change_id,),) = await stage.rows("SELECT id FROM revisions")
+    for _ in range(2):
+        await stage.advance(1)
+        assert await undo_newest(stage)
+    await stage.advance(1)
+    async with stage.app.db.transaction() as tx:
+        assert await undo_revision(tx, change_id, by="10002", at=stage.now)
+    assert await numbers(stage, OF_FISH) == told
+    assert await held(stage, OF_FISH, "memory") == []
+
+
 async def test_undo_brings_named_memory_back(stage: Stage):
     await twice_compressed(stage)
     assert await undo_newest(stage)
@@ -698,27 +711,3 @@ async def test_undo_brings_nothing_forgotten_back(stage: Stage):
 async def test_undo_of_an_unknown_change_does_nothing(stage: Stage):
     async with stage.app.db.transaction() as tx:
         assert not await undo_revision(tx, 99, by="10002", at=stage.now)
-
-
-# A year
-
-
-async def test_a_compression_costs_the_same_after_a_year(stage: Stage):
-    await stage.set(dailyTokenBudget={"compress": 10**9})
-    stage.model.enqueue(*[well] * 400)
-    costs: dict[int, list[int]] = {}
-    for of_day in range(0, 360, 10):
-        await remember(
-            stage, OF_GROUP, 100, first_day=of_day, a_day=10, text="{:05}：" + "湖边" * 90
-        )
-        before = len(stage.model.requests)
-        await compress_now(stage, OF_GROUP)
-        for request in stage.model.requests[before:]:
-            answered = len(well(request))
-            costs.setdefault(of_day // 30 + 1, []).append(
-                len(request.messages[0].content) + answered
-            )
-        await stage.advance(10 * 24 * 3600)
-    assert len(await numbers(stage, OF_GROUP)) == 100
-    # Memory has filled its room in the prompt by the end of the first month.
-    assert 0.9 * costs[1][-1] <= min(costs[12]) <= max(costs[12]) <= 1.1 * costs[1][-1]

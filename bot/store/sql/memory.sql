@@ -84,9 +84,10 @@ RETURNING next_number - 1;
 -- name: add_entry$
 -- One remembered line.
 INSERT INTO entries (
-    stream_id, number, document, type, date, text, tier, source_task, created_at, updated_at
+    stream_id, number, document, type, date, text, tier, source_task, created_at, updated_at,
+    tier_since
 ) VALUES (
-    :stream_id, :number, :document, :type, :date, :text, :tier, :source_task, :at, :at
+    :stream_id, :number, :document, :type, :date, :text, :tier, :source_task, :at, :at, :at
 ) RETURNING id;
 
 -- name: entry_id$
@@ -154,12 +155,22 @@ WHERE id IN (SELECT id FROM released) AND ended_by = 'compressed'
 RETURNING number;
 
 -- name: revive
--- Ended entries live again that something still proves.
-UPDATE entries SET ended_at = NULL, ended_by = NULL, ended_why = ''
+-- Ended entries live again that something still proves. The time of one that expired begins anew.
+UPDATE entries
+SET ended_at = NULL, ended_by = NULL, ended_why = '',
+    tier_since = iif(ended_by = 'expired', :at, tier_since),
+    updated_at = iif(ended_by = 'expired', :at, updated_at)
 WHERE stream_id = :stream_id AND ended_at IS NOT NULL
   AND number IN (SELECT value FROM json_each(:numbers))
   AND EXISTS (SELECT 1 FROM proofs WHERE entry_id = entries.id)
 RETURNING number;
+
+-- name: reshape!
+-- Another tier, with the document that goes with it, or a pin.
+UPDATE entries
+SET document = :document, type = :type, tier = :tier, pinned = :pinned,
+    tier_since = iif(tier = :tier, tier_since, :at)
+WHERE id = :id;
 
 -- name: drop_proof
 -- The proof of exactly these messages. The last one of an entry stays.
@@ -244,11 +255,15 @@ WHERE m.id = :message_id AND k.last_id >= m.id
 LIMIT 1;
 
 -- name: emptied_answers
--- The account's own messages that lost their text, because they quoted one that was recalled, and
--- that memory of the same chat still rests on.
+-- The account's own messages that lost their text, because they quoted one of some that were
+-- recalled, and that memory of the same chat still rests on.
 SELECT m.id FROM messages AS m
-WHERE m.chat_id = (SELECT chat_id FROM messages WHERE id = :message_id)
-  AND m.sent_at >= (SELECT min(sent_at, received_at) - 1000 FROM messages WHERE id = :message_id)
+WHERE m.chat_id IN (
+    SELECT chat_id FROM messages WHERE id IN (SELECT value FROM json_each(:message_ids))
+) AND m.sent_at >= (
+    SELECT min(min(sent_at, received_at)) - 1000 FROM messages
+    WHERE id IN (SELECT value FROM json_each(:message_ids))
+)
   AND m.direction = 'outbound' AND m.segments = '[]'
   AND (EXISTS (SELECT 1 FROM proof_messages AS p WHERE p.message_id = m.id)
     OR EXISTS (SELECT 1 FROM summary_messages AS s WHERE s.message_id = m.id)
@@ -301,22 +316,27 @@ WHERE stream_id = :stream_id AND NOT EXISTS (SELECT 1 FROM proofs WHERE entry_id
 SELECT 1 FROM summary_messages WHERE stream_id = :stream_id AND message_id = :message_id;
 
 -- name: blank_later_summaries!
--- Summaries of revisions since the first that read the message for one.
-UPDATE revisions
-SET before = json_remove(before, '$.summary'), after = json_remove(after, '$.summary')
-WHERE stream_id = :stream_id AND id >= (
-    SELECT min(r.id) FROM revisions AS r
-    WHERE r.stream_id = :stream_id AND instr(r.after, :message_id) > 0
+-- Summaries of each stream's revisions since the first that read the message for one.
+WITH reading (stream_id, since) AS (
+    SELECT r.stream_id, min(r.id) FROM revisions AS r
+    WHERE r.stream_id IN (SELECT value FROM json_each(:stream_ids))
+      AND instr(r.after, :message_id) > 0
       AND EXISTS (
           SELECT 1 FROM json_each(r.after, '$.summary.messages') AS m WHERE m.value = :message_id
       )
-) AND (json_type(before, '$.summary') IS NOT NULL OR json_type(after, '$.summary') IS NOT NULL);
+    GROUP BY r.stream_id
+)
+UPDATE revisions
+SET before = json_remove(before, '$.summary'), after = json_remove(after, '$.summary')
+FROM reading
+WHERE revisions.stream_id = reading.stream_id AND revisions.id >= reading.since
+  AND (json_type(before, '$.summary') IS NOT NULL OR json_type(after, '$.summary') IS NOT NULL);
 
 -- name: blank_revisions!
 -- The record of changes no longer tells what rested on the message. Looking for its digits first
 -- spares reading most of the JSON.
 UPDATE revisions SET before = '{}', after = '{}'
-WHERE stream_id = :stream_id
+WHERE stream_id IN (SELECT value FROM json_each(:stream_ids))
   AND (instr(before, :message_id) > 0 OR instr(after, :message_id) > 0)
   AND EXISTS (
       SELECT 1 FROM json_tree(json_array(json(before), json(after)))
@@ -336,10 +356,11 @@ SELECT m.user_id FROM memberships AS s JOIN members AS m ON m.id = s.member_id
 WHERE s.chat_id = :chat_id AND s.role IN ('owner', 'admin') AND s.left_at IS NULL;
 
 -- name: gone_among
--- Which messages of a list were recalled meanwhile, or lost their text with one that was.
+-- Which messages of a list were recalled or forgotten meanwhile, or lost their text with one that
+-- was.
 SELECT id FROM messages
 WHERE id IN (SELECT value FROM json_each(:message_ids))
-  AND (recalled_at IS NOT NULL OR (direction = 'outbound' AND segments = '[]'));
+  AND (recalled_at IS NOT NULL OR forgotten_at IS NOT NULL OR (direction = 'outbound' AND segments = '[]'));
 
 -- name: cursors_of
 -- How far each task has read in a chat.

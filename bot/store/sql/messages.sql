@@ -1,10 +1,22 @@
 -- name: recent
--- The newest messages of a chat by time; recalled ones are tombstones and left out.
+-- The newest messages of a chat by time; recalled ones are tombstones and left out, and so are
+-- forgotten ones.
 SELECT messages.*, m.user_id, m.anonymous
 FROM messages JOIN members AS m ON m.id = messages.member_id
 WHERE chat_id = (
     SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
-) AND recalled_at IS NULL
+) AND recalled_at IS NULL AND forgotten_at IS NULL
+ORDER BY sent_at DESC, messages.id DESC
+LIMIT :limit;
+
+-- name: told
+-- The same, without what only an answer needs to know of a message: its segments and mentions.
+SELECT messages.id, platform_id, direction, messages.kind, sent_at, received_at, local_date,
+    sequence, sender_name, text, recalled_at, forgotten_at, m.user_id, m.anonymous
+FROM messages JOIN members AS m ON m.id = messages.member_id
+WHERE chat_id = (
+    SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+) AND recalled_at IS NULL AND forgotten_at IS NULL
 ORDER BY sent_at DESC, messages.id DESC
 LIMIT :limit;
 
@@ -26,7 +38,7 @@ JOIN members AS m ON m.id = messages.member_id
 JOIN chats AS c ON c.id = messages.chat_id
 WHERE messages.received_at >= :since AND messages.sent_at >= :since
   AND c.bot_id = :bot_id AND direction = 'inbound' AND messages.kind = 'chat'
-  AND recalled_at IS NULL
+  AND recalled_at IS NULL AND forgotten_at IS NULL
   AND NOT EXISTS (
       SELECT 1 FROM turn_lines AS l WHERE l.message_id = messages.id AND l.part = 'question'
   )
@@ -50,6 +62,18 @@ UPDATE messages SET text = :text WHERE id = :id AND recalled_at IS NULL;
 UPDATE messages
 SET recalled_at = :at, recalled_by = :by, text = '', segments = '[]', mentions = '[]', counted = 0
 WHERE id = :id AND recalled_at IS NULL;
+
+-- name: set_apart!
+-- Its sender had it forgotten: it stays in the record, and nothing is made of it any more.
+UPDATE messages SET forgotten_at = :at, counted = 0 WHERE id = :id AND forgotten_at IS NULL;
+
+-- name: chat_row$
+-- The row of a chat.
+SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id;
+
+-- name: of_row^
+-- One message.
+SELECT * FROM messages WHERE id = :id;
 
 -- name: uncount!
 -- A recalled message no longer waits for reflection. While others wait, the times stay: at worst a
@@ -100,12 +124,13 @@ WHERE chat_id = :chat_id AND sent_at >= :since AND direction = 'outbound'
   AND EXISTS (SELECT 1 FROM json_each(:texts) AS taken WHERE instr(text, taken.value) > 0);
 
 -- name: by_rows
--- Some messages as they stand now; recalled ones are left out.
+-- Some messages as they stand now; recalled and forgotten ones are left out.
 SELECT messages.*, m.user_id, m.anonymous, c.bot_id, c.kind AS chat_kind, c.peer_id
 FROM messages
 JOIN members AS m ON m.id = messages.member_id
 JOIN chats AS c ON c.id = messages.chat_id
-WHERE messages.id IN (SELECT value FROM json_each(:ids)) AND recalled_at IS NULL
+WHERE messages.id IN (SELECT value FROM json_each(:ids))
+  AND recalled_at IS NULL AND forgotten_at IS NULL
 ORDER BY messages.id;
 
 -- name: private_peer_of_own$

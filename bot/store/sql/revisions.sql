@@ -27,14 +27,52 @@ WHERE e.stream_id = :stream_id AND e.ended_at IS NULL
 ORDER BY e.number;
 
 -- name: replaced
--- Entries that a change ended, if nothing happened to them since. What it compressed returns only
--- if what was made of it has just been ended.
+-- Entries that a change ended, if nothing happened to them since. What it compressed returns if what
+-- was made of it has just been ended and no other line tells of it, even if it was brought back and
+-- compressed again in between: else nothing would tell of it.
 SELECT number FROM entries
-WHERE stream_id = :stream_id AND ended_at = :ended_at
-  AND number IN (SELECT value FROM json_each(:replaced))
-  AND (ended_by = 'superseded' OR (ended_by = 'compressed' AND EXISTS (
-      SELECT 1 FROM entry_sources AS s JOIN entries AS made ON made.id = s.entry_id
-      WHERE s.source_id = entries.id
-        AND made.number IN (SELECT value FROM json_each(:ended))
-  )))
+WHERE stream_id = :stream_id AND number IN (SELECT value FROM json_each(:replaced))
+  AND ((ended_by IN ('superseded', 'expired') AND ended_at = :ended_at)
+    OR (ended_by = 'compressed' AND EXISTS (
+        SELECT 1 FROM entry_sources AS s JOIN entries AS made ON made.id = s.entry_id
+        WHERE s.source_id = entries.id
+          AND made.number IN (SELECT value FROM json_each(:ended))
+    ) AND NOT EXISTS (
+        SELECT 1 FROM entry_sources AS s JOIN entries AS made ON made.id = s.entry_id
+        WHERE s.source_id = entries.id AND made.ended_at IS NULL
+    )))
 ORDER BY number;
+
+-- name: recent_of
+-- The newest changes of the streams of a chat, or of its group's stream alone.
+SELECT r.id, r.at, r.by, r.why, r.before, r.after, s.kind AS scope_kind, s.key
+FROM chats AS c
+JOIN streams AS t ON t.chat_id = c.id
+JOIN scopes AS s ON s.id = t.scope_id
+JOIN revisions AS r ON r.stream_id = t.id
+WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
+  AND (:members OR s.kind = 'group')
+ORDER BY r.id DESC LIMIT :limit;
+
+-- name: of_chat$
+-- Whether a change is one of those.
+SELECT 1 FROM revisions AS r
+JOIN streams AS t ON t.id = r.stream_id
+JOIN scopes AS s ON s.id = t.scope_id
+JOIN chats AS c ON c.id = t.chat_id
+WHERE r.id = :id AND c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
+  AND (:members OR s.kind = 'group');
+
+-- name: of_task
+-- What one run of a task changed, stream by stream.
+SELECT r.*, s.bot_id, s.kind AS scope_kind, s.key, c.kind, c.peer_id
+FROM revisions AS r
+JOIN streams AS t ON t.id = r.stream_id
+JOIN scopes AS s ON s.id = t.scope_id
+JOIN chats AS c ON c.id = t.chat_id
+WHERE r.task_id = :task_id
+ORDER BY r.id;
+
+-- name: drop_old!
+-- Nobody undoes what is so long ago.
+DELETE FROM revisions WHERE at < :before;

@@ -155,7 +155,7 @@ WHERE id = :id AND lease_owner = :owner AND state = 'running';
 UPDATE tasks
 SET state = :state, lease_owner = NULL, lease_until = NULL, finished_at = :at, error = :error,
     after_id = :after_id, last_id = :last_id, messages = :messages, calls = calls + :calls,
-    tokens = tokens + :tokens, counts = :counts
+    tokens = tokens + :tokens, counts = :counts, refusals = :refusals
 WHERE id = :id AND lease_owner = :owner AND state = 'running';
 
 -- name: cursor^
@@ -221,7 +221,7 @@ ORDER BY t.id DESC LIMIT :limit;
 SELECT messages.*, m.user_id, m.anonymous
 FROM messages JOIN members AS m ON m.id = messages.member_id
 WHERE chat_id = :chat_id AND messages.id > :after_id
-  AND messages.kind = 'chat' AND recalled_at IS NULL
+  AND messages.kind = 'chat' AND recalled_at IS NULL AND forgotten_at IS NULL
 ORDER BY messages.id
 LIMIT :limit;
 

@@ -1,7 +1,8 @@
 -- name: recalled_count$
--- How many messages of a list were recalled.
+-- How many messages of a list were recalled, or forgotten.
 SELECT count(*) FROM messages
-WHERE id IN (SELECT value FROM json_each(:message_ids)) AND recalled_at IS NOT NULL;
+WHERE id IN (SELECT value FROM json_each(:message_ids))
+  AND (recalled_at IS NOT NULL OR forgotten_at IS NOT NULL);
 
 -- name: add_turn<!
 -- A turn in the state that it has reached.

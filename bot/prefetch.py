@@ -1,0 +1,124 @@
+"""Prefetch: what of memory bears on a message, before a model is asked.
+
+See ``docs/memory.md``, "Recall pack".
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from bot.app import App
+from bot.clock import local_date
+from bot.memory.pack import ContextPack, Recalled, TokenBudget, pack, recency, score
+from bot.memory.policy import DAY_MS, MemoryPolicy, policy
+from bot.model import Chat, entry_label
+from bot.store.entry_search import Candidate, candidates
+from bot.store.reach import Readable, readable_call, readable_of
+from bot.store.sqlite import run, visit
+
+MAX_FOUND = 64
+"""So many entries that fit are considered, beside pins and working notes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """By what a pack is made of candidates."""
+
+    policy: MemoryPolicy
+    zone: ZoneInfo
+    now: int
+    """UTC milliseconds."""
+
+
+async def prefetch(
+    app: App,
+    chat: Chat,
+    user_id: str,
+    query: str,
+    budget: TokenBudget,
+    *,
+    shown: frozenset[int] = frozenset(),
+) -> ContextPack:
+    """Return what a turn should be reminded of, within a budget.
+
+    Nothing is asked if nothing may be packed: with a budget of 0, or while ``memoryEnabled`` is
+    off. That an entry was used is for the caller to count, once the prompt is sent.
+
+    Args:
+        app: the program.
+        chat: where the turn is.
+        user_id: its sender.
+        query: what is to be answered, raw.
+        budget: what the rendered pack may cost.
+        shown: the rows of the entries that the prompt shows already.
+    """
+    settings = app.settings.of(chat)
+    if budget.tokens <= 0 or not settings.memory_enabled:
+        return ContextPack()
+    call = readable_call(chat, user_id, cross_group=settings.memory_member_cross_group)
+
+    def work(connection: sqlite3.Connection) -> list[Candidate]:
+        return recallable(connection, readable_of(run(connection, call), chat.bot_id), query)
+
+    async with app.db.reader() as connection:
+        found = await visit(connection, work)
+    recall = Recall(policy(settings.memory_policy), app.config.timezone, app.clock.now())
+    return pack_of(found, recall, budget, shown=shown)
+
+
+def recallable(
+    connection: sqlite3.Connection, readable: Sequence[Readable], query: str
+) -> list[Candidate]:
+    """Return what may be packed, read in a visit that knows what the turn may read."""
+    return candidates(connection, readable, query, MAX_FOUND)
+
+
+def pack_of(
+    found: Iterable[Candidate],
+    recall: Recall,
+    budget: TokenBudget,
+    *,
+    shown: frozenset[int] = frozenset(),
+) -> ContextPack:
+    """Return the pack of some candidates; it asks nothing."""
+    return pack([_recalled(one, recall) for one in found], budget, shown)
+
+
+def _recalled(found: Candidate, recall: Recall) -> Recalled:
+    said_at = _said_at(found, recall.zone)
+    half_life_ms = recall.policy.half_life_days * DAY_MS
+    return Recalled(
+        row_id=found.row_id,
+        word=_word(found),
+        label=entry_label(found.number),
+        text=found.text,
+        score=score(
+            recall.policy.weights,
+            recency=recency(recall.now - said_at, half_life_ms),
+            keyword=found.keyword,
+        ),
+        day=found.date or local_date(said_at, recall.zone),
+        said_at=said_at,
+        is_pinned=found.pinned,
+        is_note=found.tier == "working" and found.document == "note",
+    )
+
+
+def _said_at(found: Candidate, zone: ZoneInfo) -> int:
+    """Return when an entry was last said; of one of some day, no later than the end of that day."""
+    if found.date is None:
+        return found.updated_at
+    try:
+        following = date.fromisoformat(found.date) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        return found.updated_at
+    end = datetime.combine(following, time(), zone)
+    return min(found.updated_at, round(end.timestamp() * 1000))
+
+
+def _word(found: Candidate) -> str:
+    """Return what an entry is. In a group the person and the group both have profiles and notes."""
+    is_shared = found.place == "group" and found.document in ("profile", "note")
+    return f"group-{found.document}" if is_shared else found.document

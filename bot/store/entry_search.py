@@ -1,0 +1,118 @@
+"""What of memory has to do with a question, of what a turn may read; and that it was used.
+
+See ``docs/search.md``, "The search of entries", and ``docs/memory.md``, "What a turn may read".
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import aiosqlite
+
+from bot.model import Document, Tier
+from bot.search.ranking import bm25, shares
+from bot.search.tokens import any_of, holders, in_pairs, is_exact, question_phrases
+from bot.store.queries import load
+from bot.store.reach import Place, Readable
+from bot.store.sqlite import run
+
+MAX_FOUND = 500
+"""So many entries are ranked, the newest that match."""
+
+_sql = load("entry_search")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An entry that a turn may read and that may go into its pack."""
+
+    row_id: int
+    number: int
+    """A counter within the scope; ``entry_label`` shows it."""
+    document: Document
+    tier: Tier
+    date: str | None
+    """For ``daily`` and ``memory``: the local day."""
+    text: str
+    pinned: bool
+    updated_at: int
+    """UTC milliseconds."""
+    place: Place
+    keyword: float
+    """How well its words fit, from 0 for not at all to 1 for the best of all."""
+
+
+def candidates(
+    connection: sqlite3.Connection, readable: Sequence[Readable], query: str, limit: int
+) -> list[Candidate]:
+    """Return what may be packed, in no order: pins, working notes, and what fits a question best.
+
+    For a visit that asks more; it runs in the connection's thread.
+
+    Args:
+        connection: one that reads.
+        readable: the streams that the turn may read, by ``bot.store.reach``.
+        query: what was said, raw.
+        limit: of what fits the question so many at most; pins and notes are apart.
+    """
+    if not readable:
+        return []
+    streams = json.dumps([(stream.row_id, stream.place) for stream in readable])
+    found = _found(connection, readable, streams, query)
+    best = sorted(found, key=lambda row_id: (-found[row_id], -row_id))[:limit]
+    chosen = {"streams": streams, "found": json.dumps(best)}
+    rows = run(connection, (_sql.candidates, chosen))
+    return [_candidate(row, found.get(row["id"], 0.0)) for row in rows]
+
+
+def _found(
+    connection: sqlite3.Connection, readable: Sequence[Readable], streams: str, query: str
+) -> dict[int, float]:
+    """Return how well entries fit, by their rows. Nothing that may not be read counts for it."""
+
+    def words_of(phrases: Sequence[str]) -> dict[int, str]:
+        asked = {"streams": streams, "match": _match(readable, phrases), "limit": MAX_FOUND}
+        return {row["id"]: f" {row['words']} " for row in run(connection, (_sql.hits, asked))}
+
+    phrases = question_phrases(query)
+    words = words_of(phrases) if phrases else {}
+    if not words:
+        return {}
+    [[total]] = run(connection, (_sql.total, {"streams": streams}))
+    hits = [
+        (number, row_id)
+        for number, phrase in enumerate(phrases)
+        # Which forms a word has is known to the index alone.
+        for row_id in (holders(phrase, words) if is_exact(phrase) else words_of([phrase]))
+    ]
+    lengths = {row_id: len(of_row) for row_id, of_row in words.items()}
+    return shares(bm25([hit for hit in hits if hit[1] in lengths], lengths, total))
+
+
+def _match(readable: Iterable[Readable], phrases: Iterable[str]) -> str:
+    """Return the MATCH expression for entries of some streams that have any of some phrases."""
+    of_streams = any_of(f"s{stream.row_id}" for stream in readable)
+    columns = (
+        f"pairs : {pairs}" if (pairs := in_pairs(phrase)) else f"words : {phrase}"
+        for phrase in phrases
+    )
+    return f"stream : ({of_streams}) AND ({any_of(columns)})"
+
+
+def _candidate(row: sqlite3.Row, keyword: float) -> Candidate:
+    names = ("number", "document", "tier", "date", "text", "updated_at", "place")
+    fields: dict[str, Any] = {name: row[name] for name in names}
+    return Candidate(row_id=row["id"], pinned=bool(row["pinned"]), keyword=keyword, **fields)
+
+
+async def count_uses(tx: aiosqlite.Connection, row_ids: Iterable[int], local_date: str) -> None:
+    """Count that entries were packed: once a local day for each, however often.
+
+    Args:
+        tx: the write transaction.
+        row_ids: the rows of the entries that a sent prompt showed.
+        local_date: today, ``YYYY-MM-DD``.
+    """
+    await _sql.count_uses(tx, row_ids=json.dumps(list(row_ids)), local_date=local_date)
