@@ -20,6 +20,7 @@ from bot.store.entry_index import fill_index
 from bot.store.migrate import migrate
 
 READER_COUNT = 3
+RETRY_SECONDS = 0.05
 
 T = TypeVar("T")
 
@@ -131,12 +132,34 @@ async def open_database(
     """
     async with AsyncExitStack() as stack:
         try:
-            database = await _opened(path, now, synchronous, stack)
+            database = await _opened_in_turn(path, now, synchronous, stack)
         except (OSError, sqlite3.Error) as error:
             if isinstance(error, sqlite3.Error) and sqlite.is_busy(error):
                 raise _busy(path) from error
             raise StoreError(f"the database {path} cannot be opened: {error}") from error
         yield database
+
+
+async def _opened_in_turn(
+    path: Path, now: int, synchronous: sqlite.Synchronous, stack: AsyncExitStack
+) -> Database:
+    """Open a database that others may be opening as well.
+
+    While one of them makes it or its log, SQLite says at once that it is busy, whatever the
+    time-out.
+    """
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + sqlite.BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            async with AsyncExitStack() as trial:
+                database = await _opened(path, now, synchronous, trial)
+                stack.push_async_exit(trial.pop_all())
+                return database
+        except sqlite3.Error as error:
+            if not sqlite.is_busy(error) or loop.time() >= give_up_at:
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def _opened(

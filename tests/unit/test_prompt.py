@@ -227,7 +227,7 @@ RENDERS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "reply_private": ("reply", {**REPLY, "is_group": False, "chat": '{"senderId": "30001"}'}),
     "tail_group": ("tail", TAIL),
-    "tail_group_memory": ("tail", {**TAIL, "memory": "【成员记忆】…", "pack": "【相关记忆】…"}),
+    "tail_group_memory": ("tail", {**TAIL, "memory": "【成员记忆】…", "pack": "- [profile #00a2 0.81] 2026-08-20 …"}),
     "tail_private": ("tail", {**TAIL, "is_group": False}),
     "decide": ("decide", {"name": "小忆", "lines": LINES}),
 }
