@@ -4,22 +4,27 @@ See ``docs/memory.md``, "Recall pack".
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from bot.app import App
 from bot.clock import local_date
-from bot.memory.pack import ContextPack, Recalled, TokenBudget, pack, recency, score
+from bot.memory.pack import (
+    ContextPack,
+    Recalled,
+    TokenBudget,
+    most_recalled,
+    pack,
+    recency,
+    score,
+)
 from bot.memory.policy import DAY_MS, MemoryPolicy, policy
 from bot.model import Chat, entry_label
 from bot.store.entry_search import Candidate, candidates
-from bot.store.reach import Readable, readable_call, readable_of
+from bot.store.reach import readable_call, readable_of
 from bot.store.sqlite import run, visit
-
-MAX_FOUND = 64
-"""So many entries that fit are considered, beside pins and working notes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +65,13 @@ async def prefetch(
     call = readable_call(chat, user_id, cross_group=settings.memory_member_cross_group)
 
     def work(connection: sqlite3.Connection) -> list[Candidate]:
-        return recallable(connection, readable_of(run(connection, call), chat.bot_id), query)
+        streams = readable_of(run(connection, call), chat.bot_id)
+        return candidates(connection, streams, query, most_recalled(budget.tokens))
 
     async with app.db.reader() as connection:
         found = await visit(connection, work)
     recall = Recall(policy(settings.memory_policy), app.config.timezone, app.clock.now())
     return pack_of(found, recall, budget, shown=shown)
-
-
-def recallable(
-    connection: sqlite3.Connection, readable: Sequence[Readable], query: str
-) -> list[Candidate]:
-    """Return what may be packed, read in a visit that knows what the turn may read."""
-    return candidates(connection, readable, query, MAX_FOUND)
 
 
 def pack_of(

@@ -15,7 +15,7 @@ from bot.clock import local_date, local_time
 from bot.conversation.floor import Question
 from bot.conversation.outgoing import Blocked, Empty, Silent, Spoken, answer_text
 from bot.conversation.prompt import answer_text as told_answer
-from bot.conversation.prompt import question_text, turn_lines
+from bot.conversation.prompt import new_turn_text, question_text, turn_lines
 from bot.errors import ModelAnswerInvalid, ModelError, ModelNotConfigured, SendError
 from bot.inject import Injection, inject
 from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage
@@ -102,7 +102,7 @@ def _request(app: App, scene: Scene, injection: Injection, turn: NewTurn) -> Mod
         messages.append(PromptMessage("user", question_text(told.lines)))
         messages.append(PromptMessage("assistant", told_answer(told.lines) or RECALLED_ANSWER))
     tail = _tail(app, scene, injection)
-    messages.append(PromptMessage("user", f"{tail}\n{question_text(turn.lines)}"))
+    messages.append(PromptMessage("user", new_turn_text(turn.lines, tail)))
     return ModelRequest("chat", tuple(messages), chat)
 
 

@@ -8,6 +8,7 @@ from bot.clock import day_start
 from bot.conversation.floor import Question
 from bot.conversation.order import in_order
 from bot.conversation.prompt import CONTEXT_LINES, compactions, context_of, kept_turns
+from bot.memory.pack import most_recalled
 from bot.model import Chat, StoredMessage, Turn
 from bot.settings import Settings
 from bot.store.entry_search import Candidate
@@ -84,7 +85,7 @@ async def read_scene(app: App, question: Question) -> Scene:
             day_start=day_start(now, app.config.timezone),
             purposes=BUDGETS["chat"],
             cross_group=settings.memory_member_cross_group,
-            recalls=settings.memory_enabled and settings.recall_token_budget > 0,
+            recalls=most_recalled(settings.recall_token_budget) if settings.memory_enabled else 0,
         ),
     )
     return Scene(

@@ -110,6 +110,18 @@ def question_text(lines: Iterable[TurnLine]) -> str:
     )
 
 
+def new_turn_text(lines: Iterable[TurnLine], tail: str) -> str:
+    """Return the user message of a new turn, with a tail that later prompts do not show.
+
+    The tail stands behind the context, so that all before it is the beginning of the next prompt as
+    well, and before the question, which a model reads last.
+    """
+    lines = tuple(lines)
+    context = [line for line in lines if line.part == "context"]
+    rest = [line for line in lines if line.part != "context"]
+    return "\n".join(part for part in (question_text(context), tail, question_text(rest)) if part)
+
+
 def answer_text(lines: Iterable[TurnLine]) -> str:
     """Return the answer that a turn gave, empty if nothing of it is left."""
     return "\n\n".join(line.text for line in lines if line.part == "answer")

@@ -16,6 +16,12 @@ MIN_CUT_CHARS = 8
 """A line that would keep less of its text is left out instead of cut."""
 
 
+TOKENS_PER_ENTRY = 64
+"""A budget allows for one entry that fits the question for so many of its tokens."""
+
+LEAST_RECALLED = 4
+
+
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
     """How many tokens a text may cost, and by which measure."""
@@ -79,6 +85,15 @@ class ContextPack:
     def row_ids(self) -> tuple[int, ...]:
         """The rows of the entries that it shows, whose use counts once the prompt is sent."""
         return tuple(entry.row_id for entry in self.entries)
+
+
+def most_recalled(budget_tokens: int) -> int:
+    """Return how many entries that fit the question are worth a look within a budget.
+
+    Pins and working notes are apart. The best few say what matters; a pack that is always full
+    costs its tokens in every turn.
+    """
+    return max(LEAST_RECALLED, budget_tokens // TOKENS_PER_ENTRY) if budget_tokens > 0 else 0
 
 
 def recency(age_ms: int, half_life_ms: float) -> float:

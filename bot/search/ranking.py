@@ -29,19 +29,50 @@ def bm25(
     hits = list(hits)
     if not hits:
         return {}
-    total = max(total, len(lengths))
-    found_in = Counter(phrase for phrase, _ in hits)
+    worth = rarities(hits, max(total, len(lengths)))
     mean = max(1.0, sum(lengths.values()) / len(lengths))
+    gains = {document: _gain(length / mean) for document, length in lengths.items()}
     scores: dict[int, float] = {}
     for phrase, document in hits:
-        rarity = math.log(1 + (total - found_in[phrase] + 0.5) / (found_in[phrase] + 0.5))
-        excess = 1 - LENGTH_SHARE + LENGTH_SHARE * lengths[document] / mean
-        gain = (SATURATION + 1) / (1 + SATURATION * excess)
-        scores[document] = scores.get(document, 0.0) + rarity * gain
+        scores[document] = scores.get(document, 0.0) + worth[phrase] * gains[document]
     return scores
 
 
-def shares(scores: Mapping[int, float]) -> dict[int, float]:
-    """Return scores between 0, for what was not found, and 1, for what fits best."""
-    best = max(scores.values(), default=0.0)
-    return {document: score / best for document, score in scores.items()} if best else {}
+def _gain(relative_length: float) -> float:
+    """Return how much a find counts in a text, 1 in one of middling length."""
+    excess = 1 - LENGTH_SHARE + LENGTH_SHARE * relative_length
+    return (SATURATION + 1) / (1 + SATURATION * excess)
+
+
+def rarities(hits: Iterable[tuple[int, int]], total: int) -> dict[int, float]:
+    """Return how much each phrase that was found at all tells, by phrase: BM25's IDF.
+
+    Args:
+        hits: which phrase was found in which document, each pair once.
+        total: how many documents were looked through.
+    """
+    found_in = Counter(phrase for phrase, _ in hits)
+    return {
+        phrase: math.log(1 + (total - count + 0.5) / (count + 0.5))
+        for phrase, count in found_in.items()
+    }
+
+
+def coverage(
+    hits: Iterable[tuple[int, int]], lengths: Mapping[int, int], total: int
+) -> dict[int, float]:
+    """Return how much of a question each document answers to, by document.
+
+    1 is a document of middling length that has everything of the question that any document has;
+    a shorter one has more, up to 1.7. A share of the best document instead would let the best of
+    bad ones look perfect.
+
+    Args:
+        hits: as in ``bm25``, which ranks the same way.
+        lengths: as there.
+        total: as there.
+    """
+    hits = list(hits)
+    whole = sum(rarities(hits, max(total, len(lengths))).values())
+    scores = bm25(hits, lengths, total)
+    return {document: score / whole for document, score in scores.items()}

@@ -12,7 +12,7 @@ from typing import Any
 import aiosqlite
 
 from bot.model import Document, Tier
-from bot.search.ranking import bm25, shares
+from bot.search.ranking import coverage
 from bot.search.tokens import any_of, holders, in_pairs, is_exact, question_phrases
 from bot.store.queries import load
 from bot.store.reach import Place, Readable
@@ -20,6 +20,9 @@ from bot.store.sqlite import run
 
 MAX_FOUND = 500
 """So many entries are ranked, the newest that match."""
+
+MIN_FIT = 0.15
+"""What has less of a question than this, by weight, has nothing to do with it."""
 
 _sql = load("entry_search")
 
@@ -41,7 +44,7 @@ class Candidate:
     """UTC milliseconds."""
     place: Place
     keyword: float
-    """How well its words fit, from 0 for not at all to 1 for the best of all."""
+    """How much of the question it answers to, from 0 for nothing to 1; see ``coverage``."""
 
 
 def candidates(
@@ -88,7 +91,8 @@ def _found(
         for row_id in (holders(phrase, words) if is_exact(phrase) else words_of([phrase]))
     ]
     lengths = {row_id: len(of_row) for row_id, of_row in words.items()}
-    return shares(bm25([hit for hit in hits if hit[1] in lengths], lengths, total))
+    fits = coverage([hit for hit in hits if hit[1] in lengths], lengths, total)
+    return {row_id: fit for row_id, fit in fits.items() if fit >= MIN_FIT}
 
 
 def _match(readable: Iterable[Readable], phrases: Iterable[str]) -> str:
@@ -104,7 +108,9 @@ def _match(readable: Iterable[Readable], phrases: Iterable[str]) -> str:
 def _candidate(row: sqlite3.Row, keyword: float) -> Candidate:
     names = ("number", "document", "tier", "date", "text", "updated_at", "place")
     fields: dict[str, Any] = {name: row[name] for name in names}
-    return Candidate(row_id=row["id"], pinned=bool(row["pinned"]), keyword=keyword, **fields)
+    return Candidate(
+        row_id=row["id"], pinned=bool(row["pinned"]), keyword=min(1.0, keyword), **fields
+    )
 
 
 async def count_uses(tx: aiosqlite.Connection, row_ids: Iterable[int], local_date: str) -> None:

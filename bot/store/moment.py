@@ -24,9 +24,6 @@ from bot.store.sqlite import run, visit
 from bot.store.turns import TurnLoad, count_call, load_call, load_of, recent_calls, turns_of
 from bot.store.usage import tokens_call
 
-MAX_RECALLED = 64
-"""So many entries that fit are considered for the pack, beside pins and working notes."""
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -49,8 +46,9 @@ class Wanted:
     """Whose tokens of the day are added up."""
     cross_group: bool
     """``memoryMemberCrossGroup``."""
-    recalls: bool
-    """Whether memory that bears on the messages is looked for."""
+    recalls: int
+    """So many entries that bear on the messages are looked for, beside pins and working notes; 0
+    looks for none at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
         tokens=tokens[0][0],
         quotes=[stored_message(row, chat) for found in quotes for row in found],
         recollection=recollection,
-        candidates=candidates(connection, recollection.readable, query, MAX_RECALLED)
+        candidates=candidates(connection, recollection.readable, query, wanted.recalls)
         if wanted.recalls
         else [],
     )

@@ -17,6 +17,7 @@ from bot.conversation.prompt import (
     context_of,
     kept_turns,
     message_line,
+    new_turn_text,
     question_text,
     turn_lines,
 )
@@ -113,6 +114,19 @@ def test_a_question_without_context_or_quote_has_no_heading_for_them():
     lines = turn_lines([], [], [stored(3)], SHANGHAI)
     assert question_text(lines).splitlines()[0] == "【对你说的】"
     assert len(question_text(lines).splitlines()) == 2
+
+
+def test_a_new_turn_begins_as_it_will_stand_in_the_next_prompt_up_to_its_tail():
+    lines = (
+        TurnLine(1, "context", "一"),
+        TurnLine(2, "quote", "二"),
+        TurnLine(3, "question", "三"),
+    )
+    asked = new_turn_text(lines, "【现在】…")
+    beginning, rest = asked.split("\n【现在】…\n")
+    assert question_text(lines) == f"{beginning}\n{rest}"
+    assert rest.splitlines()[-1] == "三"
+    assert new_turn_text(lines[2:], "【现在】…").splitlines()[0] == "【现在】…"
 
 
 def test_each_line_knows_the_row_that_it_shows():
@@ -227,7 +241,10 @@ RENDERS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "reply_private": ("reply", {**REPLY, "is_group": False, "chat": '{"senderId": "30001"}'}),
     "tail_group": ("tail", TAIL),
-    "tail_group_memory": ("tail", {**TAIL, "memory": "【成员记忆】…", "pack": "- [profile #00a2 0.81] 2026-08-20 …"}),
+    "tail_group_memory": (
+        "tail",
+        {**TAIL, "memory": "【成员记忆】…", "pack": "- [profile #00a2 0.81] 2026-08-20 …"},
+    ),
     "tail_private": ("tail", {**TAIL, "is_group": False}),
     "decide": ("decide", {"name": "小忆", "lines": LINES}),
 }

@@ -71,8 +71,11 @@ def standing(request: ModelRequest) -> str:
 
 
 def tail(request: ModelRequest) -> str:
-    """What stands before the time in the newest message."""
-    return request.messages[-1].content.split("【现在】", maxsplit=1)[0]
+    """What stands between the context and the time in the newest message."""
+    before_time = request.messages[-1].content.split("【现在】", maxsplit=1)[0]
+    lines = before_time.splitlines(keepends=True)
+    is_context = [line.startswith(('{"id"', "【这之前")) for line in lines]
+    return "".join(line for line, said in zip(lines, is_context, strict=True) if not said)
 
 
 async def made(stage: Stage) -> dict[str, int]:
