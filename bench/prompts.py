@@ -103,7 +103,8 @@ async def remember(app: App, stream: Stream, count: int, row_id: int, dice: rand
     is_member = stream.scope.kind == "member"
 
     def fill(writer: StreamWriter) -> None:
-        for number, document in zip(range(count), cycle(documents), strict=False):
+        for number in range(count):
+            document = documents[number % len(documents)]
             dated = document in ("daily", "memory")
             at = app.clock.now() - number // 4 * DAY_MS
             writer.add(

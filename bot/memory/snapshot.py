@@ -20,6 +20,9 @@ stream it was made from may not be read any more, or the person's other groups w
 out; the conversation was compacted; nobody used it for the time to live; memory has changed and it
 is old; it is longer than the budget by now."""
 
+READ_LINE_CHARS = 20
+"""How long a line is taken to be at least, on average, when entries are read."""
+
 MIN_LINE_CHARS = 10
 """No line of an entry is shorter: a dash, its label and a line break."""
 
@@ -38,8 +41,8 @@ class SnapshotRules:
 
     @property
     def read_per_document(self) -> int:
-        """So many of the newest entries of a document are read: more would never fit."""
-        return max(MIN_READ, self.budget_chars // MIN_LINE_CHARS)
+        """So many of the newest entries of a document are read: more hardly ever fit."""
+        return max(MIN_READ, self.budget_chars // READ_LINE_CHARS)
 
 
 @dataclass(frozen=True, slots=True)

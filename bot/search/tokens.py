@@ -67,13 +67,18 @@ def index_words(text: str) -> str:
     return " ".join(_words(text))
 
 
-def index_pairs(text: str) -> str:
+def index_pairs(text: str, where: str = "") -> str:
     """Return every two CJK characters of ``text`` that stand side by side, as words of their own.
 
-    A pair is rare where its characters are not, so looking it up costs a fraction of a phrase.
+    A pair is rare where its characters are not, so looking it up costs a fraction of a phrase; and
+    one that begins with where the text belongs is met nowhere else.
+
+    Args:
+        text: what is indexed.
+        where: letters and digits that each pair begins with.
     """
     neighbours = pairwise(_words(text))
-    return " ".join(a + b for a, b in neighbours if _CJK.match(a) and _CJK.match(b))
+    return " ".join(where + a + b for a, b in neighbours if _CJK.match(a) and _CJK.match(b))
 
 
 def keyword_phrase(text: str) -> str:
@@ -141,13 +146,17 @@ def any_of(phrases: Iterable[str]) -> str:
     return " OR ".join(phrases)
 
 
-def in_pairs(phrase: str) -> str:
+def in_pairs(phrase: str, where: str = "") -> str:
     """Return what finds a phrase of several CJK characters among the pairs of a text.
 
     ``""`` if it is none. It may find others in which not all of the characters stand together.
+
+    Args:
+        phrase: a MATCH expression of one phrase.
+        where: as in ``index_pairs``.
     """
     words = _words_of(phrase)
-    return _phrase(a + b for a, b in pairwise(words)) if is_exact(phrase) else ""
+    return _phrase(where + a + b for a, b in pairwise(words)) if is_exact(phrase) else ""
 
 
 def is_exact(phrase: str) -> bool:

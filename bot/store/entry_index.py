@@ -26,7 +26,7 @@ def add_to_index(connection: sqlite3.Connection, entry_id: int, stream_id: int, 
         "entry_id": entry_id,
         "stream_id": stream_id,
         "words": index_words(text),
-        "pairs": index_pairs(text),
+        "pairs": index_pairs(text, f"s{stream_id}"),
     }
     run(connection, (_sql.add, row))
 

@@ -18,7 +18,7 @@ from bot.store.queries import load
 from bot.store.reach import Place, Readable
 from bot.store.sqlite import run
 
-MAX_FOUND = 500
+MAX_FOUND = 200
 """So many entries are ranked, the newest that match."""
 
 MIN_FIT = 0.15
@@ -96,13 +96,23 @@ def _found(
 
 
 def _match(readable: Iterable[Readable], phrases: Iterable[str]) -> str:
-    """Return the MATCH expression for entries of some streams that have any of some phrases."""
-    of_streams = any_of(f"s{stream.row_id}" for stream in readable)
-    columns = (
-        f"pairs : {pairs}" if (pairs := in_pairs(phrase)) else f"words : {phrase}"
-        for phrase in phrases
-    )
-    return f"stream : ({of_streams}) AND ({any_of(columns)})"
+    """Return the MATCH expression for entries of some streams that have any of some phrases.
+
+    Pairs name their stream themselves; what is no pair is looked up beside the stream's word.
+    """
+    streams = [f"s{stream.row_id}" for stream in readable]
+    in_streams: list[str] = []
+    as_words: list[str] = []
+    for phrase in phrases:
+        pairs = [in_pairs(phrase, stream) for stream in streams]
+        if all(pairs):
+            in_streams += pairs
+        else:
+            as_words.append(phrase)
+    parts = [f"pairs : ({any_of(in_streams)})"] if in_streams else []
+    if as_words:
+        parts.append(f"(stream : ({any_of(streams)}) AND words : ({any_of(as_words)}))")
+    return any_of(parts)
 
 
 def _candidate(row: sqlite3.Row, keyword: float) -> Candidate:

@@ -199,10 +199,12 @@ def test_a_dictionary_cannot_put_anything_but_words_into_a_query():
 def test_pairs_are_neighbours_of_which_both_are_cjk():
     assert index_pairs("去湖边KTV，唱歌") == "去湖 湖边 唱歌"
     assert index_pairs("猫") == index_pairs("two words") == ""
+    assert index_pairs("去湖边", "s7") == "s7去湖 s7湖边"
 
 
 def test_a_phrase_of_cjk_characters_is_looked_up_in_pairs():
     assert in_pairs('"湖 边 钓"') == '"湖边 边钓"'
+    assert in_pairs('"湖 边 钓"', "s7") == '"s7湖边 s7边钓"'
     assert [in_pairs(phrase) for phrase in ('"猫"', '"ktv"', '"唱 ktv"')] == ["", "", ""]
 
 

@@ -12,13 +12,13 @@ WHERE s.bot_id = :bot_id AND (
 -- name: pinned
 -- The pinned entries of a stream that may be read from where it stands. The plus keeps SQLite to the
 -- index of pinned ones.
-SELECT * FROM entries
+SELECT id, number, document, type, date, text, pinned, updated_at FROM entries
 WHERE stream_id = :stream_id AND ended_at IS NULL AND pinned = 1
   AND +document IN (SELECT document FROM place_documents WHERE place = :place);
 
 -- name: newest
 -- The newest unpinned entries of one document of a stream, if it may be read from where it stands.
-SELECT * FROM entries
+SELECT id, number, document, type, date, text, pinned, updated_at FROM entries
 WHERE stream_id = :stream_id AND document = :document AND ended_at IS NULL AND pinned = 0
   AND EXISTS (SELECT 1 FROM place_documents WHERE place = :place AND document = :document)
 ORDER BY date DESC, updated_at DESC, number DESC
