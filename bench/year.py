@@ -17,12 +17,17 @@ from bot.app import App, open_app
 from bot.clock import local_date
 from bot.compress import queue_if_many
 from bot.config import Config
+from bot.conversation.floor import Question
+from bot.inject import inject
 from bot.llm.protocol import ModelRequest
 from bot.llm.scripted import ScriptedModel
 from bot.model import Chat, Message, Scope, Segment, Sender, Stream
+from bot.scene import read_scene
+from bot.settings import Settings
 from bot.simulate import VirtualClock
 from bot.store.ingest import Arrival, store_arrivals
 from bot.store.memory import StreamWriter, read_stream, rewrite
+from bot.store.messages import recent_messages
 from bot.worker import tick
 
 NOON = 1_785_297_600_000
@@ -119,6 +124,8 @@ class Month:
     """The calls of each."""
     daily: int
     memory: int
+    snapshot_chars: int
+    """How long the group's snapshot is, made anew."""
 
     @property
     def costs(self) -> list[float]:
@@ -173,7 +180,16 @@ async def _month(app: App, number: int, compressions: Sequence[tuple[Call, ...]]
         compressions=tuple(compressions),
         daily=documents.count("daily"),
         memory=documents.count("memory"),
+        snapshot_chars=await _snapshot_chars(app),
     )
+
+
+async def _snapshot_chars(app: App) -> int:
+    """Return how much memory a turn of the group is shown now."""
+    [said] = await recent_messages(app.db, GROUP, 1)
+    now = app.clock.now()
+    question = Question(GROUP, said.message.sender.user_id, (said,), True, now, now)
+    return len((await inject(app, await read_scene(app, question))).standing)
 
 
 async def _live(app: App, clock: VirtualClock, dice: random.Random, count: int) -> None:
@@ -216,13 +232,12 @@ def _arrival(at: int, day: str, dice: random.Random) -> Arrival:
 
 
 def _print(months: Sequence[Month]) -> None:
-    line("month  compressions  tokens of one: mean     min      max   daily  memory  shown chars")
+    line("month  compressions  tokens of one: mean     min      max   daily  memory  snapshot")
     for month in months:
         costs = month.costs
-        shown = max(call.memory_chars for call in month.calls)
         line(
             f"{month.number:>5}  {len(costs):>12}  {mean(costs):>19,.0f} {min(costs):>7,.0f}"
-            f" {max(costs):>8,.0f}  {month.daily:>6}  {month.memory:>6}  {shown:>11,}"
+            f" {max(costs):>8,.0f}  {month.daily:>6}  {month.memory:>6}  {month.snapshot_chars:>8,}"
         )
 
 
@@ -232,7 +247,9 @@ def _judge(months: Sequence[Month]) -> None:
     what = f"month {len(months)} over month 1, less 1: last compressions"
     verdict(what, abs(last[-1] / first[-1] - 1), WANTED_RATIO)
     verdict("the same: dearest compressions", max(last) / max(first) - 1, WANTED_RATIO)
-    line(f"means, with the filling: {mean(last) / mean(first) - 1:+.2f}")
+    verdict("the same: means", abs(mean(last) / mean(first) - 1), WANTED_RATIO)
+    longest = max(month.snapshot_chars for month in months)
+    verdict("longest snapshot, characters", longest, Settings().memory_scope_char_budget)
 
 
 async def _measure(folder: Path, months: int) -> None:

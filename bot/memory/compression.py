@@ -22,7 +22,7 @@ from bot.text import json_line
 CHUNK = 60
 """A call reads at most so many daily entries."""
 
-MEMORY_CHARS = 6_000
+MEMORY_CHARS = 4_500
 """So much of ``memory`` is shown, so that cost does not grow with age."""
 
 BACKGROUND_CHARS = 2_000

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -10,7 +11,7 @@ from bot.memory.compression import CHUNK, MEMORY_CHARS
 from bot.store.memory import read_stream
 from tests.verbs.stage import Stage, open_stage
 
-A_DAY = 16
+A_DAY = 20
 """Enough for what is shown of memory to fill its room within the first month."""
 
 Year = tuple[Stage, list[Month]]
@@ -32,6 +33,7 @@ def test_a_compression_costs_the_same_after_a_year(year: Year):
     # The first ones are cheaper: there is no memory to show yet.
     assert all(abs(cost / first[-1] - 1) <= 0.1 for cost in last)
     assert all(cost <= 1.1 * max(first) for month in months for cost in month.costs)
+    assert mean(last) <= 1.1 * mean(first)
 
 
 def test_what_a_call_shows_is_bounded_however_much_is_remembered(year: Year):
@@ -41,6 +43,11 @@ def test_what_a_call_shows_is_bounded_however_much_is_remembered(year: Year):
         assert all(call.daily <= CHUNK for call in month.calls)
         assert all(call.memory_chars <= MEMORY_CHARS for call in month.calls)
     assert min(call.memory_chars for call in months[-1].calls) > 0.9 * MEMORY_CHARS
+
+
+def test_the_snapshot_keeps_its_budget_throughout(year: Year):
+    _, months = year
+    assert all(1_500 < month.snapshot_chars <= 2_000 for month in months)
 
 
 def test_daily_stays_between_what_is_kept_and_what_is_compressed(year: Year):
