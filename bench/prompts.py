@@ -58,7 +58,6 @@ NO_WAITS = {
     "replyGlobalPerMinute": 1_000,
     "sendPerChatPerMinute": 1_000,
     "sendPerAccountPerMinute": 1_000,
-    "maxConsecutiveTurns": 1_000,
 }
 
 
@@ -228,9 +227,10 @@ async def _assemble(folder: Path, path: Path, rounds: int) -> None:
         for name, count in passes.items():
             times: list[float] = []
             for group_id in islice(cycle(groups), count):
-                text = segments.text(f" {sentence(dice)}")
-                speaker = everyone.groups[group_id][0]
-                content = (segments.at(BOT.user_id), text)
+                speaker, other = everyone.groups[group_id][:2]
+                aside = world.say(group_id, other, sentence(dice), at=clock.now())
+                await ingest(app, desk.event_of(aside))
+                content = (segments.at(BOT.user_id), segments.text(f" {sentence(dice)}"))
                 spoken = world.say(group_id, speaker, *content, at=clock.now())
                 taken = await ingest(app, desk.event_of(spoken))
                 assert taken is not None
