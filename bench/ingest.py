@@ -27,6 +27,7 @@ from bot.onebot.render import render
 from bot.store.database import Database, open_database
 from bot.store.group_commit import GROUP_SIZE, GroupCommit
 from bot.store.ingest import Arrival, Receipt, store_arrivals
+from bot.store.patience import Patience
 from bot.store.sqlite import pragmas
 
 BEGAN_AT = 1_795_000_000_000
@@ -89,7 +90,7 @@ async def fill(db: Database, items: Sequence[Arrival], concurrency: int) -> floa
         for item in waiting:
             await group_commit.add(item)
 
-    group_commit: GroupCommit[Arrival, Receipt] = GroupCommit(commit, lambda _: None)
+    group_commit: GroupCommit[Arrival, Receipt] = GroupCommit(commit, Patience(lambda _: None))
     waiting = iter(items)
     began = time.perf_counter()
     await asyncio.gather(*(one_after_another() for _ in range(concurrency)))

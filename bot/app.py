@@ -25,6 +25,7 @@ from bot.store.chats import account_ids
 from bot.store.database import Database, open_database
 from bot.store.group_commit import GroupCommit
 from bot.store.ingest import Arrival, Receipt, store_arrivals
+from bot.store.patience import LastingWrites, Patience
 from bot.store.settings import SettingsBook, open_settings
 from bot.store.usage import add_usage
 
@@ -45,6 +46,8 @@ class App:
     outbox: Outbox
     floor: Floor
     arrivals: GroupCommit[Arrival, Receipt]
+    lasting: LastingWrites
+    patience: Patience
     errands: Errands
     started_at: int
     """UTC milliseconds."""
@@ -113,8 +116,8 @@ def _send_limits(settings: Settings) -> SendLimits:
     )
 
 
-def _warn_busy(error: StoreBusy) -> None:
-    logger.warning("messages wait to be stored and are kept meanwhile: {}", error)
+def _warn_wait(error: StoreBusy) -> None:
+    logger.warning("what happens waits to be stored and is kept meanwhile: {}", error)
 
 
 @asynccontextmanager
@@ -141,8 +144,10 @@ async def open_app(
         settings = await open_settings(db, config.initial_settings)
         accounts = Accounts(await account_ids(db))
         routes = Routes(model_config(config))
-        arrivals = _arrivals(db)
+        patience = Patience(_warn_wait)
+        arrivals, lasting = _arrivals(db, patience), LastingWrites(patience)
         stack.push_async_callback(arrivals.flush)
+        stack.push_async_callback(lasting.settled)
         errands = Errands()
         app = App(
             config=config,
@@ -157,6 +162,8 @@ async def open_app(
             outbox=Outbox(accounts, clock, lambda: _send_limits(settings.general)),
             floor=Floor(),
             arrivals=arrivals,
+            lasting=lasting,
+            patience=patience,
             errands=errands,
             started_at=clock.now(),
         )
@@ -165,11 +172,11 @@ async def open_app(
         yield app
 
 
-def _arrivals(db: Database) -> GroupCommit[Arrival, Receipt]:
+def _arrivals(db: Database, patience: Patience) -> GroupCommit[Arrival, Receipt]:
     async def commit(group: Sequence[Arrival]) -> Sequence[Receipt]:
         return await store_arrivals(db, group)
 
-    return GroupCommit(commit, _warn_busy)
+    return GroupCommit(commit, patience)
 
 
 def _configured_model(

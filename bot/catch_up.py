@@ -5,6 +5,7 @@ See ``docs/onebot.md``, "The connection". Older messages are stored and never an
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from loguru import logger
 
@@ -27,13 +28,17 @@ GROUPS_AT_ONCE = 2
 
 async def welcome(app: App, bot_id: str) -> None:
     """Do what a new connection asks for: settle what a crash left, catch up, answer what is due."""
-    async with app.db.transaction() as tx:
-        await account_connected(tx, bot_id, app.clock.now())
-        await settle_turns(tx, bot_id, app.started_at)
+    await app.lasting.keep(partial(_keep_connected, app, bot_id, app.clock.now()))
     caught = await _catch_up(app, bot_id)
     left = await unanswered_messages(app.db, bot_id, app.clock.now() - FRESH_MS)
     logger.info("account {} is connected, {} missed messages stored", bot_id, caught)
     await asyncio.gather(*(_answer_left(app, stored) for stored in left))
+
+
+async def _keep_connected(app: App, bot_id: str, now: int) -> None:
+    async with app.db.transaction() as tx:
+        await account_connected(tx, bot_id, now)
+        await settle_turns(tx, bot_id, app.started_at)
 
 
 async def _answer_left(app: App, stored: StoredMessage) -> None:

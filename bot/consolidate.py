@@ -3,6 +3,7 @@
 By command, by whoever calls it, and once a night. See ``docs/memory.md``, "Tiers".
 """
 
+import sqlite3
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from functools import partial
@@ -18,7 +19,7 @@ from bot.memory.policy import MemoryPolicy, policy
 from bot.memory.tiers import Consolidation, Fold, compact_working, consolidated
 from bot.model import Chat, Stream
 from bot.store.alerts import claim_alert
-from bot.store.memory import Shape, StreamWriter, remembered, rewrite
+from bot.store.memory import Shape, StreamWriter, living_entries, rewrite
 from bot.store.notes import streams_with_notes
 from bot.store.revisions import drop_old_revisions
 
@@ -37,6 +38,8 @@ class Tidied:
     """How many went into others."""
     folds: int = 0
     """How many came of them."""
+    failed: int = 0
+    """In how many streams nothing could be done."""
 
     def __add__(self, other: "Tidied") -> "Tidied":
         return Tidied(
@@ -44,6 +47,7 @@ class Tidied:
             self.expired + other.expired,
             self.folded + other.folded,
             self.folds + other.folds,
+            self.failed + other.failed,
         )
 
 
@@ -51,26 +55,33 @@ async def consolidate(app: App, chat: Chat | None = None, *, by: str = WHY) -> T
     """Let the notes of a chat, or of all, rise, then expire, then be folded.
 
     Each stream is a transaction of its own, with a revision. Where memory is switched off nothing
-    changes.
+    changes. One that cannot be read or written is logged and left as it is.
 
     Raises:
         StoreBusy: another process holds the write lock; streams before it are done.
     """
     tidied = Tidied()
     for stream in await streams_with_notes(app.db, chat):
-        settings = app.settings.of(stream.origin)
-        if settings.memory_enabled:
-            rules = policy(settings.memory_policy)
-            async with app.db.transaction() as tx:
-                tidied += await _tidy(tx, stream, rules, app.clock.now(), by)
+        if app.settings.of(stream.origin).memory_enabled:
+            try:
+                tidied += await _tidied(app, stream, by)
+            except sqlite3.Error as error:
+                cause = type(error).__name__
+                logger.error("notes of {} stay as they are: {}: {}", stream, cause, error)
+                tidied += Tidied(failed=1)
     return tidied
+
+
+async def _tidied(app: App, stream: Stream, by: str) -> Tidied:
+    rules = policy(app.settings.of(stream.origin).memory_policy)
+    async with app.db.transaction() as tx:
+        return await _tidy(tx, stream, rules, app.clock.now(), by)
 
 
 async def _tidy(
     tx: aiosqlite.Connection, stream: Stream, rules: MemoryPolicy, now: int, by: str
 ) -> Tidied:
-    [found] = await remembered(tx, [stream])
-    entries = found.memory.entries
+    entries = await living_entries(tx, stream)
     fate = consolidated(entries, rules, now)
     moved = {rise.entry.number for rise in fate.promoted}
     moved |= {entry.number for entry in fate.expired}

@@ -32,6 +32,15 @@ class Errands:
         finally:
             self._tasks.discard(task)
 
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do some work that nobody waits for."""
+        if self._is_over:
+            work.close()
+            return
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     async def stop(self) -> None:
         """Stop all of it, and let nothing begin any more."""
         self._is_over = True

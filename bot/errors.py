@@ -8,6 +8,7 @@ QunyiError
 ├── NotRemembered          what was to be remembered may not be, and why
 ├── StoreError
 │   ├── StoreBusy          another process held the write lock for too long
+│   │   └── StoreFull      nothing can be written: the disk has no room
 │   └── MigrationError     the database is newer than this program, or a step failed
 ├── EventError             an event cannot be read at all
 ├── ModelError
@@ -92,6 +93,10 @@ class StoreError(QunyiError):
 
 class StoreBusy(StoreError):
     """Another process held the write lock longer than the busy time-out."""
+
+
+class StoreFull(StoreBusy):
+    """Nothing can be written, as when the disk is full; what waits is kept until there is room."""
 
 
 class MigrationError(StoreError):

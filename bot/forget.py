@@ -9,7 +9,7 @@ from bot.app import App
 from bot.memory.naming import Names
 from bot.model import Chat, Entry, Scope, Stream
 from bot.store.forgetting import Forgotten, forget_entry, names_since
-from bot.store.memory import Proved, names_of_chat, read_entry
+from bot.store.memory import Proved, names_of_chat, read_told
 from bot.store.messages import chat_row
 from bot.store.reach import Place, readable
 from bot.store.snapshots import place_documents
@@ -32,6 +32,8 @@ class Found:
 async def own_entry(app: App, chat: Chat, user_id: str, number: int) -> Found | None:
     """Return the entry of somebody's own scope that a number means, as far as a chat may know.
 
+    One that ended is found as well, while it has its text: an undo could bring it back.
+
     In a private chat that is any; in a group what comes from it, and of what comes from other
     groups as much as a turn there may read.
     """
@@ -40,7 +42,7 @@ async def own_entry(app: App, chat: Chat, user_id: str, number: int) -> Found | 
     for one in await readable(app.db, chat, user_id, cross_group=cross_group):
         if one.place == "group":
             continue
-        found = await read_entry(app.db, one.stream, number)
+        found = await read_told(app.db, one.stream, number)
         if found and (_is_known(one.place) or found.entry.document in allowed[one.place]):
             return Found(found.entry, found.entry.document in allowed[one.place])
     return None
@@ -68,7 +70,7 @@ async def group_entry(
     if chat.is_group and chat.id != group_id:
         return None
     group = Chat(chat.bot_id, "group", group_id)
-    found = await read_entry(app.db, Stream(Scope(chat.bot_id, "group", group_id), group), number)
+    found = await read_told(app.db, Stream(Scope(chat.bot_id, "group", group_id), group), number)
     if found is None:
         return None
     if not _rests_on(found, user_id, alone=True) and not await _names(app, group, user_id, found):
@@ -114,7 +116,7 @@ async def forget(app: App, chat: Chat, user_id: str, found: Found) -> Forgotten 
         found: which entry.
 
     Returns:
-        What that reached, ``None`` if it had ended meanwhile.
+        What that reached, ``None`` if it was erased meanwhile.
     """
     stream = found.entry.stream
     shown_in = [chat, Chat(chat.bot_id, "private", user_id)]
@@ -131,6 +133,5 @@ async def forget(app: App, chat: Chat, user_id: str, found: Found) -> Forgotten 
         return None
     for row_id in forgotten.message_rows:
         app.floor.renew(stream.origin, row_id)
-    for shown in forgotten.chats:
-        app.floor.renew_memory(shown)
+    app.floor.renew_shown(forgotten.shown)
     return forgotten

@@ -5,6 +5,7 @@ See ``docs/architecture.md``, "The way of one message", and ``docs/onebot.md``, 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from loguru import logger
 
@@ -12,7 +13,7 @@ from bot.app import App
 from bot.conversation.commands import Command, read_command
 from bot.conversation.policy import Standing, is_admitted
 from bot.errors import SendError
-from bot.model import Message, MessageKind, StoredMessage
+from bot.model import Chat, Message, MessageKind, StoredMessage
 from bot.note import note
 from bot.onebot.events import Ignored, MessageArrived, Recalled, read_event
 from bot.onebot.forward import NO_ANSWERS, forward_id
@@ -156,16 +157,24 @@ async def _completed(
     one, lines of merged forwards, the group's name. It is durable without them."""
     message = receipt.message
     if event.group_name and event.group_name != known.name:
-        async with app.db.transaction() as tx:
-            await rename_chat(tx, message.chat, event.group_name)
+        await app.lasting.keep(partial(_rename, app, message.chat, event.group_name))
     nameless = set(unnamed_mentions(message)) - {message.chat.bot_id}
     names = await names_in_chat(app.db, message.chat, nameless) if nameless else {}
     answers = await _forward_answers(app, message)
     text = _rendered(app, message, names, answers)
     if text != message.text:
-        async with app.db.transaction() as tx:
-            await replace_text(tx, receipt.row_id, text)
+        await app.lasting.keep(partial(_complete, app, receipt.row_id, text))
     return replace(message, text=text)
+
+
+async def _rename(app: App, chat: Chat, name: str) -> None:
+    async with app.db.transaction() as tx:
+        await rename_chat(tx, chat, name)
+
+
+async def _complete(app: App, row_id: int, text: str) -> None:
+    async with app.db.transaction() as tx:
+        await replace_text(tx, row_id, text)
 
 
 async def _forward_answers(app: App, message: Message) -> dict[str, object]:

@@ -25,14 +25,13 @@ from bot.memory.snapshot import (
 )
 from bot.model import Scope, Snapshot
 from bot.prefetch import Recall, pack_of
-from bot.scene import Scene
+from bot.scene import Scene, remembered_anew
 from bot.settings import Settings
 from bot.store.reach import Readable
 from bot.store.snapshots import (
     NewSnapshot,
     Recollection,
     keep_snapshots,
-    recollection,
     snapshot_entries,
 )
 from bot.text import json_line
@@ -83,13 +82,8 @@ async def inject(app: App, scene: Scene) -> Injection:
     if not settings.memory_enabled:
         return Injection()
     rules = rules_of(settings)
-    try:
-        known = await _renewed(app, scene, rules)
-    except (sqlite3.Error, StoreError, TemplateError) as error:
-        cause = type(error).__name__
-        logger.warning("memory of {} could not be read anew: {}: {}", scene.chat, cause, error)
-        known = scene.recollection
-    return _with_pack(app, scene, _injection(list(_scopes(scene, known)), rules))
+    scene = await _renewed(app, scene, rules)
+    return _with_pack(app, scene, _injection(list(_scopes(scene)), rules))
 
 
 def _with_pack(app: App, scene: Scene, injection: Injection) -> Injection:
@@ -125,39 +119,58 @@ def _injection(scopes: Iterable[_ScopeInTurn], rules: SnapshotRules) -> Injectio
     return found
 
 
-async def _renewed(app: App, scene: Scene, rules: SnapshotRules) -> Recollection:
-    """Return what a turn may remember, with every snapshot that is due made anew and kept."""
-    known = scene.recollection
+async def _renewed(app: App, scene: Scene, rules: SnapshotRules) -> Scene:
+    """Return the scene with every snapshot that is due made anew and kept.
+
+    If memory changes meanwhile, all that the scene knows of it is read anew.
+    """
     for _ in range(ATTEMPTS):
-        due = list(_due(scene, known, rules))
-        if not due:
-            return known
-        made = {one.row_id: await _made(app, scene, one, rules) for one in due}
-        new = [NewSnapshot(row_id, snapshot) for row_id, snapshot in made.items()]
-        kept = await keep_snapshots(app.db, scene.chat, new)
-        if kept == made.keys():
-            return replace(known, kept={**known.kept, **made})
+        try:
+            found = await _kept(app, scene, rules)
+        except (sqlite3.Error, StoreError, TemplateError) as error:
+            _warn(scene, error)
+            return scene
+        if found is not None:
+            return found
         # Something was remembered or forgotten meanwhile.
-        known = await recollection(
-            app.db,
-            scene.chat,
-            scene.question.sender_id,
-            cross_group=scene.settings.memory_member_cross_group,
-        )
+        try:
+            scene = await remembered_anew(app, scene)
+        except (sqlite3.Error, StoreError) as error:
+            _warn(scene, error)
+            return replace(scene, recollection=Recollection((), {}, False), candidates=[])
     logger.warning("memory of {} changes faster than it can be read", scene.chat)
-    return known
+    return scene
 
 
-def _due(scene: Scene, known: Recollection, rules: SnapshotRules) -> Iterator[_ScopeInTurn]:
-    for one in _scopes(scene, known):
+def _warn(scene: Scene, error: Exception) -> None:
+    cause = type(error).__name__
+    logger.warning("memory of {} could not be read anew: {}: {}", scene.chat, cause, error)
+
+
+async def _kept(app: App, scene: Scene, rules: SnapshotRules) -> Scene | None:
+    """Make what is due anew and keep it; ``None`` if memory has changed meanwhile."""
+    due = list(_due(scene, rules))
+    if not due:
+        return scene
+    made = {one.row_id: await _made(app, scene, one, rules) for one in due}
+    new = [NewSnapshot(row_id, snapshot) for row_id, snapshot in made.items()]
+    if await keep_snapshots(app.db, scene.chat, new) != made.keys():
+        return None
+    known = scene.recollection
+    return replace(scene, recollection=replace(known, kept={**known.kept, **made}))
+
+
+def _due(scene: Scene, rules: SnapshotRules) -> Iterator[_ScopeInTurn]:
+    for one in _scopes(scene):
         reason = refresh_reason(one.kept, one.now, scene.now, rules)
         if reason is not None:
             logger.debug("memory of {} is shown anew in {}: {}", one.scope, scene.chat, reason)
             yield one
 
 
-def _scopes(scene: Scene, known: Recollection) -> Iterator[_ScopeInTurn]:
+def _scopes(scene: Scene) -> Iterator[_ScopeInTurn]:
     """Yield the scopes of which there is anything to read."""
+    known = scene.recollection
     is_across = scene.settings.memory_member_cross_group and known.crosses
     for row_id in dict.fromkeys(stream.scope_id for stream in known.readable):
         streams = [stream for stream in known.readable if stream.scope_id == row_id]

@@ -356,6 +356,19 @@ class SnapshotEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """Where prompts may have shown memory that is gone now."""
+
+    chats: frozenset[Chat] = frozenset()
+    """Those with a snapshot of it: whoever speaks there."""
+    scopes: frozenset[Scope] = frozenset()
+    """Whose memory it is: every turn that reads it, wherever."""
+
+    def __or__(self, other: "Shown") -> "Shown":
+        return Shown(self.chats | other.chats, self.scopes | other.scopes)
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The memory of one scope as the prompts of one chat show it."""
 

@@ -3,6 +3,8 @@
 See ``docs/onebot.md``, "Events".
 """
 
+from functools import partial
+
 from loguru import logger
 
 from bot.alert import alert
@@ -28,6 +30,7 @@ from bot.onebot.events import (
     TitleChanged,
 )
 from bot.store.chats import (
+    Request,
     account_offline,
     card_changed,
     ensure_chat,
@@ -42,6 +45,8 @@ from bot.store.chats import (
     title_changed,
 )
 from bot.text import display_name
+
+_AboutMembers = CardChanged | TitleChanged | MemberJoined | MemberLeft | AdminChanged | GroupRenamed
 
 REQUEST_WORDS = {
     "friend": "好友申请",
@@ -66,9 +71,16 @@ async def note(app: App, event: Event) -> None:
 
 
 async def _note_presence(app: App, event: BotRemoved | BotJoined | Muted) -> None:
+    is_silent = await app.lasting.keep(partial(_keep_presence, app, event, app.clock.now()))
+    if is_silent:
+        app.floor.silence(event.chat)
+        logger.info("silent in {}: {}", event.chat, type(event).__name__)
+
+
+async def _keep_presence(app: App, event: BotRemoved | BotJoined | Muted, now: int) -> bool:
+    """Keep where the account is and may speak; say whether it may not any more."""
     if isinstance(event, Muted) and not await _concerns_bot(app, event):
-        return
-    now = app.clock.now()
+        return False
     async with app.db.transaction() as tx:
         await ensure_chat(tx, event.chat, now)
         match event:
@@ -78,9 +90,7 @@ async def _note_presence(app: App, event: BotRemoved | BotJoined | Muted) -> Non
                 await set_removed(tx, chat, None)
             case Muted(chat, _, until):
                 await set_muted(tx, chat, until or 0)
-    if isinstance(event, BotRemoved) or (isinstance(event, Muted) and event.until):
-        app.floor.silence(event.chat)
-        logger.info("silent in {}: {}", event.chat, type(event).__name__)
+    return isinstance(event, BotRemoved) or (isinstance(event, Muted) and bool(event.until))
 
 
 async def _concerns_bot(app: App, event: Muted) -> bool:
@@ -90,13 +100,12 @@ async def _concerns_bot(app: App, event: Muted) -> bool:
     return await role_in_group(app.db, event.chat, event.chat.bot_id) not in ("owner", "admin")
 
 
-async def _note_members(
-    app: App,
-    event: CardChanged | TitleChanged | MemberJoined | MemberLeft | AdminChanged | GroupRenamed,
-) -> None:
-    if not _is_recorded(app, event.chat):
-        return
-    now = app.clock.now()
+async def _note_members(app: App, event: _AboutMembers) -> None:
+    if _is_recorded(app, event.chat):
+        await app.lasting.keep(partial(_keep_members, app, event, app.clock.now()))
+
+
+async def _keep_members(app: App, event: _AboutMembers, now: int) -> None:
     async with app.db.transaction() as tx:
         match event:
             case CardChanged(chat, user_id, card):
@@ -123,25 +132,19 @@ def _is_recorded(app: App, chat: Chat) -> bool:
 
 async def _note_offline(app: App, event: AccountOffline) -> None:
     app.accounts.went_offline(event.bot_id)
-    async with app.db.transaction() as tx:
-        await account_offline(tx, event.bot_id, app.clock.now())
+    await app.lasting.keep(partial(_keep_offline, app, event.bot_id, app.clock.now()))
     reason = display_name(event.reason, "没有说明", 120)
     text = f"账号 {event.bot_id} 已掉线：{reason}。请到 OneBot 客户端重新登录。"
     await app.errands.run(alert(app, text))
 
 
-async def _note_request(app: App, event: RequestArrived) -> None:
+async def _keep_offline(app: App, bot_id: str, now: int) -> None:
     async with app.db.transaction() as tx:
-        request, is_new = await keep_request(
-            tx,
-            event.bot_id,
-            event.kind,
-            event.flag,
-            user_id=event.user_id,
-            group_id=event.group_id,
-            comment=event.comment,
-            at=app.clock.now(),
-        )
+        await account_offline(tx, bot_id, now)
+
+
+async def _note_request(app: App, event: RequestArrived) -> None:
+    request, is_new = await app.lasting.keep(partial(_keep_request, app, event, app.clock.now()))
     if is_new:
         where = f"，群 {request.group_id}" if request.group_id else ""
         comment = display_name(request.comment, "（无）", 120)
@@ -150,3 +153,17 @@ async def _note_request(app: App, event: RequestArrived) -> None:
             f"附言：{comment}\n发送 /同意 {request.id} 表示同意，不理会即忽略。"
         )
         await app.errands.run(alert(app, text, bot_id=event.bot_id))
+
+
+async def _keep_request(app: App, event: RequestArrived, now: int) -> tuple[Request, bool]:
+    async with app.db.transaction() as tx:
+        return await keep_request(
+            tx,
+            event.bot_id,
+            event.kind,
+            event.flag,
+            user_id=event.user_id,
+            group_id=event.group_id,
+            comment=event.comment,
+            at=now,
+        )

@@ -37,6 +37,8 @@ async def permitted(app: App, question: Question) -> Scene | None:
     """
     has_decided = question.addressed or not app.routes.is_configured("decide")
     while True:
+        # What is being taken back is not read, however long that has to wait to be written.
+        await app.lasting.settled()
         scene = await read_scene(app, question)
         if not scene.question.messages:
             return None

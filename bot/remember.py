@@ -21,8 +21,8 @@ from bot.store.memory import (
     Shape,
     StreamWriter,
     gone_among,
+    living_entries,
     names_of_chat,
-    remembered,
     rewrite,
 )
 from bot.store.messages import chat_row, messages_by_rows
@@ -147,11 +147,12 @@ async def _kept(
     async with app.db.transaction() as tx:
         if await gone_among(tx, rows):
             raise NotRemembered("要记的话已经撤回了。")
-        [found] = await remembered(tx, [stream])
-        verdict = judged_wish(wish, batch, found.memory)
+        # Proofs decide nothing here, and reading them all would hold up whoever wants to write.
+        memory = StreamMemory(stream, tuple(await living_entries(tx, stream)))
+        verdict = judged_wish(wish, batch, memory)
         if isinstance(verdict, str):
             raise NotRemembered(CAUSES.get(verdict, "没有本人说过的话作依据，不能记。"))
-        if isinstance(verdict, Added) and _is_full(found.memory, wish, source):
+        if isinstance(verdict, Added) and _is_full(memory, wish, source):
             raise NotRemembered(f"已经记了 {MAX_ASKED} 条，请先用 /忘记 #id 去掉一些。")
         kept: list[Kept] = []
         change = partial(_write, verdict=verdict, wish=wish, source=source, kept=kept)

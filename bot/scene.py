@@ -12,7 +12,7 @@ from bot.memory.pack import most_recalled
 from bot.model import Chat, StoredMessage, Turn
 from bot.settings import Settings
 from bot.store.entry_search import Candidate
-from bot.store.moment import Moment, Wanted, read_moment
+from bot.store.moment import Moment, Wanted, read_moment, remembered_now
 from bot.store.snapshots import Recollection
 from bot.store.turns import TurnLoad
 
@@ -85,7 +85,7 @@ async def read_scene(app: App, question: Question) -> Scene:
             day_start=day_start(now, app.config.timezone),
             purposes=BUDGETS["chat"],
             cross_group=settings.memory_member_cross_group,
-            recalls=most_recalled(settings.recall_token_budget) if settings.memory_enabled else 0,
+            recalls=_recalls(settings),
         ),
     )
     return Scene(
@@ -103,6 +103,24 @@ async def read_scene(app: App, question: Question) -> Scene:
         quotes=_quotes(moment),
         now=now,
     )
+
+
+async def remembered_anew(app: App, scene: Scene) -> Scene:
+    """Return a scene with all that it knows of memory as that stands now."""
+    query = "\n".join(stored.message.text for stored in scene.question.messages)
+    known, found = await remembered_now(
+        app.db,
+        scene.chat,
+        scene.question.sender_id,
+        query,
+        cross_group=scene.settings.memory_member_cross_group,
+        recalls=_recalls(scene.settings),
+    )
+    return replace(scene, recollection=known, candidates=found)
+
+
+def _recalls(settings: Settings) -> int:
+    return most_recalled(settings.recall_token_budget) if settings.memory_enabled else 0
 
 
 def _unanswered(moment: Moment) -> tuple[StoredMessage, ...]:

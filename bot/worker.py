@@ -13,6 +13,7 @@ from typing import get_args
 
 from loguru import logger
 
+from bot.alert import warn_of_full_store
 from bot.app import App
 from bot.budget import budget_is_spent, warn_of_budgets
 from bot.compress import compress
@@ -67,6 +68,7 @@ async def tick(app: App) -> int:
     running: set[asyncio.Task[None]] = set()
     try:
         while True:
+            warn_of_full_store(app)
             await warn_of_budgets(app)
             await queue_due(app)
             for claim in await _claims(app, _free_places(app, running)):

@@ -1,7 +1,7 @@
 """Whether what somebody said in one group may be known in another: 跨群."""
 
 from bot.commands.call import Call, Refusal
-from bot.model import Chat, Member, Scope
+from bot.model import Member, Scope, Shown
 from bot.store.snapshots import crosses_groups, mark_stale, set_crosses_groups
 
 _WORDS = {"开": True, "on": True, "true": True, "关": False, "off": False, "false": False}
@@ -20,14 +20,13 @@ async def cross_groups(call: Call) -> str:
 
 
 async def _switch(call: Call, member: Member, crosses: bool) -> None:
-    shown_in: list[Chat] = []
+    shown = Shown()
     async with call.app.db.transaction() as tx:
         await set_crosses_groups(tx, member, crosses)
         if not crosses:
-            shown_in = await mark_stale(tx, Scope(member.bot_id, "member", member.user_id))
+            shown = await mark_stale(tx, Scope(member.bot_id, "member", member.user_id))
     # Only now: a turn that begins again must find it switched off.
-    for chat in shown_in:
-        call.app.floor.renew_memory(chat)
+    call.app.floor.renew_shown(shown)
 
 
 def _told(call: Call, crosses: bool) -> str:

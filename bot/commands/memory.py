@@ -1,10 +1,13 @@
 """What is remembered, and the work on it: 我的记忆 记忆 反思 压缩 任务."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from bot.clock import local_time
 from bot.commands.call import Call, Refusal
+from bot.commands.pages import Item, paged
 from bot.compress import limits_of
 from bot.model import Document, Entry, Scope, Stream, StreamMemory, TaskKind, TaskName
 from bot.settings import Settings
@@ -23,8 +26,7 @@ from bot.store.tasks import (
 )
 from bot.text import clipped, single_line
 
-MAX_ENTRIES = 60
-"""So many entries are listed in one answer, the newest of each document."""
+_PAGE = re.compile(r"[1-9]\d{0,3}", re.ASCII)
 
 DOCUMENTS: dict[Document, str] = {
     "profile": "档案",
@@ -57,35 +59,48 @@ STATES = {
 
 
 async def show_own_memory(call: Call) -> str:
-    """我的记忆: what is kept about the caller, as far as this chat may see it."""
+    """我的记忆: what is kept about the caller, as far as this chat may see it; in pages."""
+    words = _words(call)
+    if len(words) > 1 or not all(map(_PAGE.fullmatch, words)):
+        raise Refusal("用法：/我的记忆，接着看第 2 页：/我的记忆 2")
     scope = Scope(call.chat.bot_id, "member", call.caller_id)
-    return await _shown(call, scope, "还没有关于你的记忆。", is_of_caller=True)
+    items = await _items(call, scope, is_of_caller=True)
+    if not items:
+        return "还没有关于你的记忆。"
+    return paged(items, int(words[0]) if words else 1, "/我的记忆")
+
+
+def _words(call: Call) -> list[str]:
+    return unicodedata.normalize("NFKC", call.arguments).split()
 
 
 async def show_memory(call: Call) -> str:
-    """记忆: what is kept about a group or a member, as far as this chat may see it."""
-    words = call.arguments.split()
+    """记忆: what is kept about a group or a member, as far as this chat may see it; in pages."""
+    words = _words(call)
     kinds = {"群": "group", "成员": "member"}
+    page = words.pop() if len(words) in (1, 3) and _PAGE.fullmatch(words[-1]) else "1"
     if not words and call.chat.is_group:
         words = ["群", call.chat.id]
     if len(words) != 2 or words[0] not in kinds or not words[1].isdecimal():
-        raise Refusal("用法：/记忆 群 20001 或 /记忆 成员 30001")
+        raise Refusal("用法：/记忆 群 20001 或 /记忆 成员 30001，接着看第 2 页：/记忆 群 20001 2")
     kind = "group" if words[0] == "群" else "member"
     if call.chat.is_group and kind == "member" and words[1] != call.caller_id:
         raise Refusal("别人的记忆不在群里显示，请在私聊里查看。")
     scope = Scope(call.chat.bot_id, kind, words[1])
-    return await _shown(call, scope, "还没有相关的记忆。", is_of_caller=False)
+    items = await _items(call, scope, is_of_caller=False)
+    if not items:
+        return "还没有相关的记忆。"
+    return paged(items, int(page), f"/记忆 {words[0]} {words[1]}")
 
 
-async def _shown(call: Call, scope: Scope, empty: str, *, is_of_caller: bool) -> str:
+async def _items(call: Call, scope: Scope, *, is_of_caller: bool) -> list[Item]:
     visible = await _visible(call, scope, is_of_caller=is_of_caller)
     found = [
         _narrowed((await read_stream(call.app.db, stream)).memory, documents)
         for stream, documents in visible.items()
     ]
     several = len(found) > 1
-    parts = [part for memory in found if (part := _listed(call, memory, several=several))]
-    return "\n".join(parts) or empty
+    return [item for memory in found for item in _listed(call, memory, several=several)]
 
 
 _Visible = Mapping[Stream, frozenset[Document]]
@@ -118,14 +133,14 @@ def _narrowed(memory: StreamMemory, documents: frozenset[Document]) -> StreamMem
     return replace(memory, entries=shown)
 
 
-def _listed(call: Call, memory: StreamMemory, *, several: bool) -> str:
-    lines = [f"〔{_place(call, memory.stream)}〕"] if several else []
+def _listed(call: Call, memory: StreamMemory, *, several: bool) -> Iterator[Item]:
+    place = (f"〔{_place(call, memory.stream)}〕",) if several else ()
     if memory.summary.text:
-        lines.append(f"概况：{memory.summary.text}")
+        yield Item(f"概况：{memory.summary.text}", place)
     for document, title in DOCUMENTS.items():
-        entries = [entry for entry in memory.entries if entry.document == document]
-        lines += _section(title, entries)
-    return "\n".join(lines) if len(lines) > several else ""
+        for entry in memory.entries:
+            if entry.document == document:
+                yield Item(_line(entry), (*place, f"{title}："))
 
 
 def _place(call: Call, stream: Stream) -> str:
@@ -134,14 +149,6 @@ def _place(call: Call, stream: Stream) -> str:
     # In which other groups somebody is, is no matter of this one.
     is_told = stream.origin == call.chat or not call.chat.is_group
     return f"群 {stream.origin.id}" if is_told else "其他群"
-
-
-def _section(title: str, entries: Sequence[Entry]) -> Iterable[str]:
-    if not entries:
-        return []
-    shown = [_line(entry) for entry in entries[-MAX_ENTRIES:]]
-    left = len(entries) - len(shown)
-    return [f"{title}：", *shown, *([f"（另有 {left} 条较早的）"] if left else [])]
 
 
 def _line(entry: Entry) -> str:

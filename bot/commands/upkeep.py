@@ -21,7 +21,6 @@ REASONS = {
     "command": "有人要求",
     "retraction": "有人更正",
     "remember": "对话里记下",
-    "forget": "有人要求忘记",
     "pin": "置顶",
     "unpin": "取消置顶",
     "undo": "撤销",
@@ -34,6 +33,8 @@ async def tidy(call: Call) -> str:
     if not call.app.settings.of(call.chat).memory_enabled:
         raise Refusal("记忆已关闭。发送 /设置 memoryEnabled true 打开。")
     done = await consolidate(call.app, call.chat, by=call.caller_id)
+    if done.failed:
+        return f"有 {done.failed} 份记忆没有整理成，请稍后再试；原因在日志里。"
     if not (done.promoted or done.expired or done.folded):
         return "整理完了：没有要升级、过期或合并的便签。"
     return (
@@ -53,10 +54,10 @@ async def undo(call: Call) -> str:
     async with app.db.transaction() as tx:
         if not await is_of_chat(tx, number, call.chat, members=call.is_operator):
             raise Refusal("没有这个改动")
-        is_done = await undo_revision(tx, number, by=call.caller_id, at=app.clock.now())
-    if not is_done:
+        shown = await undo_revision(tx, number, by=call.caller_id, at=app.clock.now())
+    if shown is None:
         raise Refusal(f"改动 {number} 已经没有可以撤销的内容：之后又变过，或者已被忘记。")
-    app.floor.renew_memory(call.chat)
+    app.floor.renew_shown(shown)
     return f"已撤销改动 {number}。这次撤销本身也在 /撤销 的列表里。"
 
 

@@ -41,7 +41,9 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "[key [value|默认]]",
         "查看或修改运行时设置，立刻生效 (settings)",
     ),
-    CommandSpec("我的记忆", "anyone", "", "看看我记得你什么，依据有多少 (what is kept about you)"),
+    CommandSpec(
+        "我的记忆", "anyone", "[页]", "看看我记得你什么，依据有多少 (what is kept about you)"
+    ),
     CommandSpec(
         "跨群",
         "anyone",
@@ -50,7 +52,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec("记住", "anyone", "…", "把后面的话记成你的记忆 (remember this about me)"),
     CommandSpec("忘记", "anyone", "[群]#id", "忘记一条关于你的记忆，不能恢复 (forget an entry)"),
-    CommandSpec("记忆", "operator", "群|成员 id", "查看群或成员的记忆 (show memory)"),
+    CommandSpec("记忆", "operator", "群|成员 id [页]", "查看群或成员的记忆 (show memory)"),
     CommandSpec("反思", "operator", "[group|member|private]", "马上整理这里的记忆 (reflect now)"),
     CommandSpec("压缩", "operator", "", "马上把这里较早的近事压缩成长期记忆 (compress now)"),
     CommandSpec(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from bot.conversation.pacing import MINUTE_MS
-from bot.model import Chat, StoredMessage
+from bot.model import Chat, Scope, Shown, StoredMessage
 
 WAITING_SENDERS = 20
 """More people than this do not wait for an answer in one chat at once."""
@@ -51,6 +51,12 @@ class Question:
     """When the first of them arrived here, UTC milliseconds."""
     last_at: int
 
+    def until(self, now: int) -> "Question":
+        """Return the question with no moment of it after ``now``."""
+        if max(self.first_at, self.last_at) <= now:
+            return self
+        return replace(self, first_at=min(self.first_at, now), last_at=min(self.last_at, now))
+
 
 @dataclass(frozen=True, slots=True)
 class Rest:
@@ -90,6 +96,15 @@ class _ChatFloor:
         questions.append(self.running.question if self.running else None)
         return any(s.row_id == row_id for q in questions if q for s in q.messages)
 
+    def settle(self, now: int) -> None:
+        """Let nothing that happened here lie after ``now``: the clock may have been set back."""
+        self.free_at = min(self.free_at, now)
+        self.consider_from = min(self.consider_from, now + COOLDOWN_MS)
+        for sender_id, question in self.waiting.items():
+            self.waiting[sender_id] = question.until(now)
+        if self.considered is not None:
+            self.considered = self.considered.until(now)
+
     def is_spent(self, now: int) -> bool:
         """Whether nothing here matters any more."""
         ended_at = max(self.free_at, self.consider_from)
@@ -113,6 +128,7 @@ class Floor:
         if chat not in self._chats:
             self._prune(now)
         floor = self._chats.setdefault(chat, _ChatFloor())
+        floor.settle(now)
         sender_id = stored.message.sender.user_id
         if floor.knows(stored.row_id):
             pass
@@ -130,6 +146,8 @@ class Floor:
         question in a message of its own.
         """
         floor = self._chats.get(stored.message.chat)
+        if floor is not None:
+            floor.settle(now)
         sender_id = stored.message.sender.user_id
         waiting = floor.waiting.get(sender_id) if floor else None
         if floor is None or waiting is None or now - waiting.last_at > pace.debounce_ms:
@@ -140,6 +158,8 @@ class Floor:
 
     def _prune(self, now: int) -> None:
         if len(self._chats) >= REMEMBERED_CHATS:
+            for floor in self._chats.values():
+                floor.settle(now)
             self._chats = {c: f for c, f in self._chats.items() if not f.is_spent(now)}
 
     def _wait(self, floor: _ChatFloor, sender_id: str, stored: StoredMessage, now: int) -> None:
@@ -157,6 +177,7 @@ class Floor:
         The caller answers a question between ``started`` and ``ended``.
         """
         floor = self._chats[chat]
+        floor.settle(now)
         self._drop_stale(floor, now)
         question = next(iter(floor.waiting.values()), None) or floor.considered
         if question is None:
@@ -277,6 +298,17 @@ class Floor:
         if running is not None and not running.committed and not running.withdrawn:
             running.stop(running.question.messages if running.question.addressed else ())
 
+    def renew_shown(self, shown: Shown) -> None:
+        """Do the work of ``renew_memory`` wherever something may have been shown.
+
+        Those are also the turns that read the memory of its scopes in a chat that has no snapshot
+        of them: one that still reads, or whose snapshot could not be kept.
+        """
+        running = [floor.running.question for floor in self._chats.values() if floor.running]
+        reading = {q.chat for q in running if any(_reads(q, scope) for scope in shown.scopes)}
+        for chat in shown.chats | reading:
+            self.renew_memory(chat)
+
     def is_withdrawn(self, question: Question) -> bool:
         """Whether the question that is being answered was withdrawn."""
         running = self._chats[question.chat].running
@@ -296,6 +328,13 @@ class Floor:
 def _ready_at(question: Question, pace: Pace) -> int:
     latest = question.first_at + DEBOUNCES * pace.debounce_ms
     return min(question.last_at + pace.debounce_ms, latest)
+
+
+def _reads(question: Question, scope: Scope) -> bool:
+    """Whether the turn of a question may read the memory of a scope."""
+    whose = question.chat.id if scope.kind == "group" else question.sender_id
+    is_near = scope.kind == "member" or question.chat.is_group
+    return is_near and (question.chat.bot_id, whose) == (scope.bot_id, scope.id)
 
 
 def _without(question: Question, platform_id: str) -> Question | None:

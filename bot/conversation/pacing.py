@@ -223,8 +223,9 @@ def loop_silence_until(
     """
     if not turns or _quick_answers_running(turns) < max_consecutive_turns:
         return None
+    # A last answer after ``now`` is a set-back clock's: it would silence until the clock is there.
     until = turns[-1].answered_at + LOOP_SILENCE_MS
-    return until if until > now else None
+    return until if now < until <= now + LOOP_SILENCE_MS else None
 
 
 def _quick_answers_running(turns: Sequence[TurnTrace]) -> int:

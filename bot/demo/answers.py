@@ -8,6 +8,7 @@ numbers of the very prompt that asks, as a model would copy them from it.
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from bot.clock import local_time
@@ -19,6 +20,7 @@ Shown = Mapping[str, Any]
 """One JSON line of a prompt."""
 
 BOT = "BOT"
+PACK_HEADING = "【可能有关的记录】"
 _FIELDS = ("type", "date", "text", "why")
 
 
@@ -159,6 +161,17 @@ def _shown(prompt: str) -> Iterator[dict[str, Any]]:
             continue
         yield line
         yield from line.get("entries", ())
+
+
+def pack_in(prompt: str) -> str:
+    """Return the recall pack as a prompt shows it, with its heading; ``""`` if it shows none.
+
+    People's words stand in lines of JSON, so none of them can pass for either.
+    """
+    lines = iter(prompt.splitlines())
+    heading = next((line for line in lines if line.startswith(PACK_HEADING)), "")
+    entries = takewhile(lambda line: line.startswith("- ["), lines)
+    return "\n".join((heading, *entries)) if heading else ""
 
 
 def _keys_by_place(week: Week) -> dict[tuple[str, str], str]:

@@ -51,6 +51,17 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Somebody had something forgotten by command."""
+
+    at: int
+    chat: Chat
+    by: int
+    fallen: tuple[str, ...]
+    """What was remembered and is no more."""
+
+
+@dataclass(frozen=True, slots=True)
 class Renamed:
     """Somebody has another name within the group."""
 
@@ -166,6 +177,16 @@ class SnapshotMade:
 
 
 @dataclass(frozen=True, slots=True)
+class PackShown:
+    """A prompt showed what bears on its question, beside the snapshots."""
+
+    at: int
+    chat: Chat
+    text: str
+    """As it stood in the prompt: its heading, and a line for each entry."""
+
+
+@dataclass(frozen=True, slots=True)
 class WeekEnded:
     """All that is remembered at the end."""
 
@@ -181,11 +202,13 @@ Happening = (
     | Said
     | Sent
     | Recalled
+    | Forgotten
     | Renamed
     | Asked
     | Reflected
     | Compressed
     | PutOff
     | SnapshotMade
+    | PackShown
     | WeekEnded
 )

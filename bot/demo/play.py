@@ -9,11 +9,14 @@ from typing import TypeVar
 from bot.app import App
 from bot.clock import local_date
 from bot.consolidate import tend
+from bot.demo.answers import pack_in
 from bot.demo.errors import NothingCame
 from bot.demo.happenings import (
     Asked,
     DayBegan,
+    Forgotten,
     Happening,
+    PackShown,
     Recalled,
     Renamed,
     Said,
@@ -22,7 +25,7 @@ from bot.demo.happenings import (
 )
 from bot.demo.sample import ANSWER_MARK, ZONE, Line, Week, content_of
 from bot.demo.watch import Answers, Watch
-from bot.model import Chat
+from bot.model import Chat, Scope
 from bot.simulate import OneBotClient, Scene, VirtualClock
 from bot.simulate.provider import ReceivedRequest
 from bot.store.messages import newest_with_id
@@ -46,6 +49,8 @@ LIVE_PATIENCE_SECONDS = 90.0
 
 _Found = TypeVar("_Found")
 Tell = Callable[[Happening], Awaitable[None]]
+Texts = dict[tuple[Scope, str], str]
+"""What is remembered, by scope and label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +150,18 @@ class Player:
         for happening in await self._watch.tasks(self._answers):
             await self._tell(happening)
 
-    async def _hear(self) -> None:
-        """Tell what the model was asked, and keep what it answered."""
-        for request in list(self._ears.requests)[self._asked :]:
-            self._asked += 1
+    async def _hear(self) -> list[ReceivedRequest]:
+        """Tell what the model was asked, keep what it answered, and return the former."""
+        heard = list(self._ears.requests)[self._asked :]
+        self._asked += len(heard)
+        for request in heard:
             await self._tell(Asked(self._clock.now(), request.purpose, request.body))
         for purpose, text in self._ears.answers():
             try:
                 self._answers.setdefault(purpose, []).append(json.loads(text))
             except ValueError:
                 continue
+        return heard
 
     # What people do
 
@@ -171,6 +178,7 @@ class Player:
         content = content_of(line, self._week.bot.user_id, self._message_ids)
         sent_before = self._client.records.sent_count(chat)
         turns_before = await sent_count(self._app.db, chat)
+        before = await self._remembered() if line.is_command else {}
         if line.is_private:
             spoken = await self._scene.whisper(line.sender_id, *content)
         else:
@@ -184,6 +192,16 @@ class Player:
         await self._stored(chat, str(spoken.message_id))
         if line.is_asking:
             await self._answered(line, chat, sent_before, turns_before)
+        if fallen := await self._fallen(before):
+            await self._tell(Forgotten(self._clock.now(), chat, line.sender_id, fallen))
+
+    async def _remembered(self) -> Texts:
+        return {(e.scope, e.label): e.text for e in await self._watch.living()}
+
+    async def _fallen(self, before: Texts) -> tuple[str, ...]:
+        """Return what was remembered before and is not now."""
+        left = await self._remembered() if before else {}
+        return tuple(text for key, text in before.items() if key not in left)
 
     def _chat(self, line: Line) -> Chat:
         world = self._client.world
@@ -211,9 +229,11 @@ class Player:
         except NothingCame:
             if self._ears.are_certain:
                 raise
-        await self._hear()
+        heard = await self._hear()
         for happening in await self._watch.snapshots(chat, line.sender_id):
             await self._tell(happening)
+        for pack in filter(None, map(_pack, heard)):
+            await self._tell(PackShown(self._clock.now(), chat, pack))
         for sent in self._client.records.sent_to(chat)[sent_before:]:
             await self._tell(Sent(self._clock.now(), chat, sent.text))
         for answer in self._client.records.sent_to(chat)[sent_before : sent_before + 1]:
@@ -223,7 +243,7 @@ class Player:
     async def _recall(self, line: Line) -> None:
         taken = self._week.line(line.recalls)
         chat, message_id = self._chat(taken), self._message_ids[line.recalls]
-        before = {(e.scope, e.label): e.text for e in await self._watch.living()}
+        before = await self._remembered()
         await self._scene.recall(message_id, operator_id=line.sender_id)
 
         async def is_gone() -> bool:
@@ -231,8 +251,7 @@ class Player:
             return found is not None and found.recalled_at is not None
 
         await self._until_holds(is_gone, "a message to be taken back")
-        left = {(e.scope, e.label) for e in await self._watch.living()}
-        fallen = tuple(text for key, text in before.items() if key not in left)
+        fallen = await self._fallen(before)
         await self._tell(
             Recalled(line.at, chat, line.sender_id, taken.sender_id, taken.text, fallen)
         )
@@ -266,3 +285,9 @@ class Player:
                 return task.result()
         finally:
             task.cancel()
+
+
+def _pack(request: ReceivedRequest) -> str:
+    if not request.purpose.startswith("chat"):
+        return ""
+    return pack_in(request.body["messages"][-1]["content"])

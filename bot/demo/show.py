@@ -19,6 +19,7 @@ from bot.clock import Clock
 from bot.config import Config
 from bot.demo.answers import RecordedAnswers
 from bot.demo.happenings import Asked, DayBegan, Happening, Reflected, Said, Sent
+from bot.demo.page import page_of
 from bot.demo.play import LIVE_PATIENCE_SECONDS, PATIENCE_SECONDS, Ears, Player
 from bot.demo.sample import ZONE, Week, new_world, read_week
 from bot.demo.transcript import Transcript, open_transcript
@@ -48,8 +49,8 @@ SETTINGS: Mapping[str, object] = {
 RECORDED_MODEL = "recorded"
 
 LINE_SECONDS = 0.03
-ANSWER_SECONDS = 0.5
-BLOCK_SECONDS = 0.6
+ANSWER_SECONDS = 0.4
+BLOCK_SECONDS = 0.5
 
 Serving = Callable[[Config, Clock, socket.socket], AbstractAsyncContextManager[App]]
 """Serves the program on a socket that listens already."""
@@ -82,7 +83,7 @@ async def show(config: Config, wish: Wish, serving: Serving) -> int:
     if wish.live:
         _require_models(config)
     week = read_week(SAMPLE_FOLDER)
-    view = View(_console(), is_recorded=not wish.live)
+    view = View(page_of(_console()), is_recorded=not wish.live)
     async with open_transcript(wish.transcript) as transcript:
         view.open(len(week.people), sum(bool(line.text) for line in week.lines))
         await _play(config, wish, serving, week, _teller(view, transcript, wish), transcript)

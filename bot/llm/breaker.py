@@ -24,7 +24,7 @@ class Breaker:
 
     def admits(self, now: int) -> bool:
         """Say whether a request may go out at ``now``."""
-        return self.opened_at is None or now - self.opened_at >= OPEN_MS
+        return self.wait_ms(now) == 0
 
     def after_start(self, now: int) -> "Breaker":
         """Return the breaker once an admitted request has begun: a trial shuts the door behind it.
@@ -53,4 +53,7 @@ class Breaker:
 
     def wait_ms(self, now: int) -> int:
         """Return the milliseconds until a trial is let through; 0 when it would be now."""
-        return 0 if self.opened_at is None else max(0, self.opened_at + OPEN_MS - now)
+        # One that opened after ``now`` did so before the clock was set back.
+        if self.opened_at is None or self.opened_at > now:
+            return 0
+        return max(0, self.opened_at + OPEN_MS - now)

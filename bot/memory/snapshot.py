@@ -86,6 +86,9 @@ def refresh_reason(
         return "over_budget"
     if snapshot.compactions != scope.compactions:
         return "compacted"
+    # One from after ``now`` is a set-back clock's: how old it is cannot be told.
+    if now < max(snapshot.active_at, snapshot.injected_at):
+        return "expired"
     if now - snapshot.active_at > rules.ttl_ms:
         return "expired"
     return "aged" if has_changed and now - snapshot.injected_at > rules.max_age_ms else None

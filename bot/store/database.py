@@ -6,15 +6,15 @@ of every message, ``Database.write``; a read never waits for a write.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import aiosqlite
 from loguru import logger
 
-from bot.errors import StoreBusy, StoreError
+from bot.errors import StoreBusy, StoreError, StoreFull
 from bot.store import sqlite
 from bot.store.entry_index import fill_index
 from bot.store.migrate import migrate
@@ -47,16 +47,18 @@ class Database:
 
         Raises:
             StoreBusy: another process held the write lock longer than the busy time-out.
+            StoreFull: the disk has no room.
         """
-        async with self._writing:
-            await self._begin()
-            try:
-                yield self._writer
-                await self._writer.execute_fetchall("COMMIT")
-            except BaseException:
-                # Shielded: a cancelled task must not leave its transaction open.
-                await asyncio.shield(self._writer.rollback())
-                raise
+        with _told_apart(self.path):
+            async with self._writing:
+                await self._begin()
+                try:
+                    yield self._writer
+                    await self._writer.execute_fetchall("COMMIT")
+                except BaseException:
+                    # Shielded: a cancelled task must not leave its transaction open.
+                    await asyncio.shield(self._writer.rollback())
+                    raise
 
     async def _begin(self) -> None:
         try:
@@ -64,10 +66,6 @@ class Database:
         except asyncio.CancelledError:
             # The statement may have run in the connection's thread nevertheless.
             await asyncio.shield(self._writer.rollback())
-            raise
-        except sqlite3.OperationalError as error:
-            if sqlite.is_busy(error):
-                raise _busy(self.path) from error
             raise
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -78,14 +76,11 @@ class Database:
 
         Raises:
             StoreBusy: another process held the write lock longer than the busy time-out.
+            StoreFull: the disk has no room.
         """
-        async with self._writing:
-            try:
+        with _told_apart(self.path):
+            async with self._writing:
                 return await sqlite.transact(self._writer, work)
-            except sqlite3.OperationalError as error:
-                if sqlite.is_busy(error):
-                    raise _busy(self.path) from error
-                raise
 
     @asynccontextmanager
     async def reader(self) -> AsyncIterator[aiosqlite.Connection]:
@@ -108,6 +103,19 @@ class Database:
             raise StoreError(f"{target} exists already; name a file that does not") from error
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"the backup to {target} failed: {error}") from error
+
+
+@contextmanager
+def _told_apart(path: Path) -> Iterator[None]:
+    """Raise as errors of ours what passes by waiting, or by making room."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if sqlite.is_busy(error):
+            raise _busy(path) from error
+        if sqlite.is_full(error):
+            raise StoreFull(f"{path} cannot grow; make room on its disk: {error}") from error
+        raise
 
 
 def _busy(path: Path) -> StoreBusy:

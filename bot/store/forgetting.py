@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import aiosqlite
 
-from bot.model import Chat, Stream, entry_label
+from bot.model import Chat, Shown, Stream, entry_label
 from bot.store.database import Database
 from bot.store.memory import forget_messages, stream_key, take_down
-from bot.store.messages import chat_key, drop_quotes, set_apart
+from bot.store.messages import Heard, chat_key, chat_rows, drop_quotes, heard, set_apart
 from bot.store.queries import load
+from bot.store.snapshots import mark_streams_stale
 
 _sql = load("forgetting")
 
@@ -26,8 +27,8 @@ class Forgotten:
     """How many went with it: what it was made from, and what rested on the same messages."""
     message_rows: tuple[int, ...]
     """The messages that are no evidence any more."""
-    chats: frozenset[Chat]
-    """The chats whose prompts may have shown what is forgotten now."""
+    shown: Shown
+    """Where prompts may have shown what is forgotten now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,9 @@ async def forget_entry(
     at: int,
     shown_in: Iterable[Chat] = (),
 ) -> Forgotten | None:
-    """Forget a living entry for good: no undo, no reflection and no recall brings it back.
+    """Forget an entry for good: no undo, no reflection and no recall brings it back.
+
+    One that ended is forgotten like one that lives, as long as it has its text.
 
     Args:
         tx: the write transaction.
@@ -56,12 +59,13 @@ async def forget_entry(
         by: whose wish it is. Messages of theirs that it rests on are no evidence any more, and
             what else rests on them falls.
         at: UTC milliseconds.
-        shown_in: chats besides that of the stream in which the bot may have told it.
+        shown_in: chats besides that of the stream, and those that have snapshots of a scope
+            concerned, in which the bot may have told it.
 
     Returns:
-        ``None`` if it does not live.
+        ``None`` if nothing is left of it to forget.
     """
-    row = await _sql.living(tx, **stream_key(stream), number=number)
+    row = await _sql.told(tx, **stream_key(stream), number=number)
     if row is None:
         return None
     doomed = [r async for r in _sql.with_sources(tx, entry_id=row["id"])]
@@ -70,13 +74,16 @@ async def forget_entry(
     own = [p["id"] for p in proofs if p["user_id"] == by and p["direction"] == "inbound"]
     leaning = await _leaning(tx, own, doomed)
     texts = [r["text"] for r in (*doomed, *made)]
-    for message_id in own:
-        texts += await set_apart(tx, message_id, at)
+    shown = await mark_streams_stale(tx, [row["stream_id"]])
+    shown |= Shown(frozenset([stream.origin, *shown_in]))
     # Answers are younger than what they quote, whatever time the platform gave it.
     since = min([row["created_at"], *(p["since"] for p in proofs)]) - 1000
-    await _drop_quotes(tx, [stream.origin, *shown_in], since, texts)
+    where = Heard(frozenset(await chat_rows(tx, shown.chats)), since) | await heard(tx, own)
+    for message_id in own:
+        texts += await set_apart(tx, message_id, at)
+    await drop_quotes(tx, where, texts)
     await _erase(tx, doomed, made)
-    reached = await forget_messages(tx, own, at)
+    reached = await forget_messages(tx, own, at, where)
     reached |= await take_down(
         tx,
         stream,
@@ -89,7 +96,7 @@ async def forget_entry(
     numbers = json.dumps([r["number"] for r in (*doomed, *made)])
     await _sql.blank_revisions(tx, stream_id=row["stream_id"], numbers=numbers)
     fallen = await _sql.ended_among(tx, entry_ids=json.dumps(leaning))
-    return Forgotten(len(doomed) - 1 + fallen, tuple(own), reached.chats)
+    return Forgotten(len(doomed) - 1 + fallen, tuple(own), reached.shown | shown)
 
 
 def _ids(rows: Iterable[aiosqlite.Row]) -> str:
@@ -111,16 +118,6 @@ async def _erase(
     """Take away what proves them, so that they fall; what was made of them tells of them."""
     await _sql.drop_proofs(tx, entry_ids=_ids([*doomed, *made]))
     await _sql.drop_endings(tx, entry_ids=_ids(doomed))
-
-
-async def _drop_quotes(
-    tx: aiosqlite.Connection, chats: Iterable[Chat], since: int, texts: Sequence[str]
-) -> None:
-    unique = list(dict.fromkeys(chats))
-    pairs = json.dumps([[chat.kind, chat.id] for chat in unique])
-    found = _sql.chat_ids(tx, bot_id=unique[0].bot_id, chats=pairs)
-    for chat_id in [row["id"] async for row in found]:
-        await drop_quotes(tx, chat_id, since, texts)
 
 
 async def names_since(db: Database, chat: Chat, user_id: str) -> list[CalledSince]:

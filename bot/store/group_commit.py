@@ -7,9 +7,11 @@ disk each; a group of 256 costs one. See ``docs/architecture.md``, "Storage".
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
-from bot.errors import StoreBusy
+from bot.errors import StoreError
+from bot.store.patience import MOST_WAITING, Patience
 
 GROUP_SIZE = 256
 
@@ -23,32 +25,54 @@ class GroupCommit(Generic[Item, Outcome]):
 
     Args:
         commit: writes one group in one transaction and returns an outcome for each item.
-        on_busy: told when another process holds the lock; the group is then tried again, so
-            nothing that was accepted is lost.
+        patience: while another process holds the lock, or the disk is full, a group is tried
+            again, so nothing that was accepted is lost.
+        most_waiting: more items are not accepted.
     """
 
-    def __init__(self, commit: Commit[Item, Outcome], on_busy: Callable[[StoreBusy], None]) -> None:
+    def __init__(
+        self,
+        commit: Commit[Item, Outcome],
+        patience: Patience,
+        *,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
         self._commit = commit
-        self._on_busy = on_busy
+        self._patience = patience
+        self._most_waiting = most_waiting
         self._queue: deque[tuple[Item, asyncio.Future[Outcome]]] = deque()
+        self._newest: asyncio.Future[Outcome] | None = None
         self._draining: asyncio.Task[None] | None = None
 
     async def add(self, item: Item) -> Outcome:
         """Return the item's outcome once its group is durable.
 
         Raises:
+            StoreError: too many wait already.
             whatever ``commit`` raised for the item alone.
         """
         return await self.put(item)
 
     def put(self, item: Item) -> asyncio.Future[Outcome]:
         """Queue an item at once, behind all that were queued before, and return its outcome to be
-        awaited."""
+        awaited.
+
+        Raises:
+            StoreError: too many wait already.
+        """
+        if len(self._queue) >= self._most_waiting:
+            raise StoreError(f"{self._most_waiting} messages wait for the database already")
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._queue.append((item, future))
+        self._newest = future
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
         return future
+
+    async def caught_up(self) -> None:
+        """Wait until everything that is queued now is committed, not what comes meanwhile."""
+        if self._newest is not None:
+            await asyncio.wait([self._newest])
 
     async def flush(self) -> None:
         """Wait until everything that was queued is committed."""
@@ -84,8 +108,4 @@ class GroupCommit(Generic[Item, Outcome]):
             group[0][1].set_exception(error)
 
     async def _committed(self, items: Sequence[Item]) -> Sequence[Outcome]:
-        while True:
-            try:
-                return await self._commit(items)
-            except StoreBusy as error:
-                self._on_busy(error)
+        return await self._patience.until_done(partial(self._commit, items))

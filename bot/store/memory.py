@@ -6,7 +6,7 @@ See ``docs/memory.md``, "Evidence" and "Forgetting".
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from bot.model import (
     Entry,
     ProfileType,
     Scope,
+    Shown,
     Stream,
     StreamMemory,
     Summary,
@@ -25,12 +26,14 @@ from bot.model import (
 )
 from bot.store.database import Database
 from bot.store.entry_index import add_to_index, scrub_index
-from bot.store.messages import chat_key
+from bot.store.messages import END_OF_TIME, Heard, chat_key, chat_rows, drop_quotes, heard
 from bot.store.queries import load
 from bot.store.snapshots import mark_stale_within, mark_streams_stale
 from bot.store.sqlite import run, visit
 
 Ending = Literal["superseded", "compressed", "forgotten", "expired"]
+
+NOWHERE = Heard(frozenset(), END_OF_TIME)
 
 _sql = load("memory")
 
@@ -95,7 +98,7 @@ async def read_stream(db: Database, stream: Stream) -> Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """One living entry and who said what it rests on."""
+    """One entry and who said what it rests on."""
 
     entry: Entry
     evidence: Mapping[int, Evidence]
@@ -104,15 +107,26 @@ class Proved:
 
 async def read_entry(db: Database, stream: Stream, number: int) -> Proved | None:
     """Return the living entry of a stream that has a number, if there is one."""
+    queries = (_sql.proofs_of_some, _sql.living_some)
     async with db.reader() as connection:
-        return await visit(connection, partial(_one, stream=stream, number=number))
+        return await visit(connection, partial(_one, stream=stream, number=number, queries=queries))
 
 
-def _one(connection: sqlite3.Connection, stream: Stream, number: int) -> Proved | None:
+async def read_told(db: Database, stream: Stream, number: int) -> Proved | None:
+    """Return the entry of a stream that has a number and still a text, living or ended."""
+    queries = (_sql.proofs_of_told, _sql.told_some)
+    async with db.reader() as connection:
+        return await visit(connection, partial(_one, stream=stream, number=number, queries=queries))
+
+
+def _one(
+    connection: sqlite3.Connection, stream: Stream, number: int, queries: tuple[Any, Any]
+) -> Proved | None:
+    proofs_of, some_of = queries
     for found in run(connection, (_sql.stream, stream_key(stream))):
         some = {"stream_id": found["id"], "numbers": json.dumps([number])}
-        proofs, evidence = _proofs(run(connection, (_sql.proofs_of_some, some)))
-        for row in run(connection, (_sql.living_some, some)):
+        proofs, evidence = _proofs(run(connection, (proofs_of, some)))
+        for row in run(connection, (some_of, some)):
             return Proved(_entry(stream, row, proofs.get(number, {})), evidence)
     return None
 
@@ -476,11 +490,20 @@ class Fallout:
 
     streams: int = 0
     """How many streams it changed."""
-    chats: frozenset[Chat] = frozenset()
-    """The chats whose prompts may have shown what is forgotten now."""
+    shown: Shown = field(default_factory=Shown)
+    """Where prompts may have shown what is forgotten now."""
+    fallen: tuple[str, ...] = ()
+    """The texts of the entries that fell."""
+    since: int = END_OF_TIME
+    """The earliest time at which an answer can have repeated one, UTC milliseconds."""
 
     def __or__(self, other: "Fallout") -> "Fallout":
-        return Fallout(self.streams + other.streams, self.chats | other.chats)
+        return Fallout(
+            self.streams + other.streams,
+            self.shown | other.shown,
+            self.fallen + other.fallen,
+            min(self.since, other.since),
+        )
 
 
 async def forget_message(tx: aiosqlite.Connection, message_id: int, at: int) -> Fallout:
@@ -489,43 +512,67 @@ async def forget_message(tx: aiosqlite.Connection, message_id: int, at: int) -> 
     A proof falls with any of its messages, an entry with its last proof, or with the one of what it
     was made from; its sources then return as far as they stand. A summary made from the message is
     cleared, for the next reflection to make anew. The record of changes loses its texts, and so do
-    the snapshots of the scopes concerned. Answers of the bot that lost their text with the message
-    take down what rests on them.
+    the snapshots of the scopes concerned. Answers of the bot that repeat an entry that fell lose
+    their text, in every chat that has a snapshot of its scope; and those that lost theirs, now or
+    with the message, take down what rests on them.
     """
     return await forget_messages(tx, [message_id], at)
 
 
-async def forget_messages(tx: aiosqlite.Connection, message_ids: Iterable[int], at: int) -> Fallout:
-    """Do the work of ``forget_message`` for some, and take what is erased out of the index once."""
+async def forget_messages(
+    tx: aiosqlite.Connection, message_ids: Iterable[int], at: int, beside: Heard = NOWHERE
+) -> Fallout:
+    """Do the work of ``forget_message`` for some, and take what is erased out of the index once.
+
+    Args:
+        tx: the write transaction.
+        message_ids: their rows.
+        at: UTC milliseconds.
+        beside: where else answers may have lost their text.
+    """
     ids = list(message_ids)
-    emptied = [r["id"] async for r in _sql.emptied_answers(tx, message_ids=json.dumps(ids))]
+    where = beside | await heard(tx, ids)
+    waiting = [*ids, *await _emptied(tx, where)]
     reached = Fallout()
-    for each in dict.fromkeys([*ids, *emptied]):
-        reached |= await _forget(tx, each, at)
+    while waiting:
+        step = Fallout()
+        for each in dict.fromkeys(waiting):
+            step |= await _forget(tx, each, at)
+        where |= Heard(frozenset(await chat_rows(tx, step.shown.chats)), step.since)
+        await drop_quotes(tx, where, step.fallen)
+        # Nothing rests any more on what went before, so this comes to an end.
+        waiting = await _emptied(tx, where)
+        reached |= step
     if reached.streams:
         await scrub_index(tx)
     return reached
+
+
+async def _emptied(tx: aiosqlite.Connection, where: Heard) -> list[int]:
+    found = _sql.emptied_answers(tx, chat_ids=where.chat_ids_json, since=where.since)
+    return [row["id"] async for row in found]
 
 
 async def _forget(tx: aiosqlite.Connection, message_id: int, at: int) -> Fallout:
     streams = [r["stream_id"] async for r in _sql.leaning_streams(tx, message_id=message_id)]
     if not streams and not await _sql.was_read(tx, message_id=message_id):
         return Fallout()
-    chats = await mark_streams_stale(tx, streams)
+    shown = await mark_streams_stale(tx, streams)
     for stream_id in streams:
         await _clear_summary(tx, stream_id, message_id, at)
     await _sql.drop_proofs(tx, message_id=message_id)
     await _sql.drop_reasons(tx, message_id=message_id)
     await _sql.drop_endings(tx, message_id=message_id)
+    reached = Fallout(len(streams), shown)
     for stream_id in streams:
-        await _let_fall(tx, stream_id, at)
+        reached |= await _let_fall(tx, stream_id, at)
     # Of all streams of the chat: a summary that told of it may have been cleared for another.
     found = [r["stream_id"] async for r in _sql.streams_beside(tx, message_id=message_id)]
     beside = {"stream_ids": json.dumps(found), "message_id": message_id}
     # Every summary was written from the one before, so the later ones tell of it too.
     await _sql.blank_later_summaries(tx, **beside)
     await _sql.blank_revisions(tx, **beside)
-    return Fallout(len(streams), frozenset(chats))
+    return reached
 
 
 async def _clear_summary(
@@ -536,12 +583,15 @@ async def _clear_summary(
         await _sql.clear_summary_messages(tx, stream_id=stream_id)
 
 
-async def _let_fall(tx: aiosqlite.Connection, stream_id: int, at: int) -> None:
+async def _let_fall(tx: aiosqlite.Connection, stream_id: int, at: int) -> Fallout:
     """End what nothing proves any more; what it was made from lives again, as far as it stands."""
-    falling = [r["id"] async for r in _sql.falling(tx, stream_id=stream_id)]
-    _ = [r async for r in _sql.revive_sources(tx, entry_ids=json.dumps(falling))]
+    falling = [r async for r in _sql.falling(tx, stream_id=stream_id)]
+    living = json.dumps([r["id"] for r in falling if r["ended_at"] is None])
+    _ = [r async for r in _sql.revive_sources(tx, entry_ids=living)]
     await _sql.drop_unproven(tx, stream_id=stream_id, at=at)
     await _sql.bump_stream(tx, id=stream_id, at=at)
+    since = min((r["created_at"] - 1000 for r in falling), default=END_OF_TIME)
+    return Fallout(fallen=tuple(r["text"] for r in falling), since=since)
 
 
 async def take_down(
@@ -565,7 +615,7 @@ async def take_down(
         at: UTC milliseconds.
     """
     stream_id = (await _sql.stream(tx, **stream_key(stream)))["id"]
-    chats = await mark_streams_stale(tx, [stream_id])
+    shown = await mark_streams_stale(tx, [stream_id])
     for message_id in message_ids:
         await _clear_summary(tx, stream_id, message_id, at)
         told = {"stream_ids": json.dumps([stream_id]), "message_id": message_id}
@@ -575,7 +625,7 @@ async def take_down(
     record = {"stream_id": stream_id, "task_id": None, "at": at, "by": by, "why": why}
     await _sql.add_revision(tx, **record, **nothing)
     await scrub_index(tx)
-    return Fallout(1, frozenset(chats))
+    return Fallout(1, shown)
 
 
 async def daily_count(tx: aiosqlite.Connection, stream: Stream) -> int:

@@ -1,7 +1,7 @@
 """Messages: reading a chat's recent ones, recalls, and what a crash left unanswered."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import aiosqlite
@@ -13,6 +13,9 @@ from bot.store.sqlite import Call
 
 EARLY_RECALL_MS = 10 * 60_000
 """How long a recall waits for a message that has not arrived."""
+
+END_OF_TIME = (1 << 63) - 1
+"""Later than anything is said."""
 
 QUOTED_CHARS = 4
 """Shorter texts are no quotation: `好的` stands in every other answer."""
@@ -192,11 +195,10 @@ async def recall_message(tx: aiosqlite.Connection, recall: Recall) -> int | None
 
 
 async def _take_back(tx: aiosqlite.Connection, row: aiosqlite.Row, recall: Recall) -> None:
+    where = await heard(tx, [row["id"]])
     await _sql.take_back(tx, id=row["id"], at=recall.at, by=recall.operator_id)
     await _hide(tx, row)
-    # Answers are younger than what they quote, whatever time the platform gave it.
-    since = min(row["sent_at"], row["received_at"]) - 1000
-    await drop_quotes(tx, row["chat_id"], since, _quotable(row))
+    await drop_quotes(tx, where, _quotable(row))
 
 
 async def _hide(tx: aiosqlite.Connection, row: aiosqlite.Row) -> None:
@@ -208,13 +210,50 @@ async def _hide(tx: aiosqlite.Connection, row: aiosqlite.Row) -> None:
     await _sql.drop_lines(tx, id=row_id)
 
 
-async def drop_quotes(
-    tx: aiosqlite.Connection, chat_id: int, since: int, texts: Iterable[str]
-) -> None:
-    """Let the account's answers in a chat since a moment (UTC ms) lose their text if they quote."""
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Where, and since when, answers may have repeated something."""
+
+    chat_ids: frozenset[int]
+    """Rows of chats."""
+    since: int
+    """UTC milliseconds."""
+
+    def __or__(self, other: "Heard") -> "Heard":
+        return Heard(self.chat_ids | other.chat_ids, min(self.since, other.since))
+
+    @property
+    def chat_ids_json(self) -> str:
+        """The chats, as queries take them."""
+        return json.dumps(sorted(self.chat_ids))
+
+
+async def heard(tx: aiosqlite.Connection, row_ids: Collection[int]) -> Heard:
+    """Return where answers may have repeated some messages: in their chats, and in those whose
+    prompts showed memory that rests on them."""
+    ids = json.dumps(list(row_ids))
+    said = [r async for r in _sql.said_in(tx, message_ids=ids)]
+    shown = [r["chat_id"] async for r in _sql.shown_in(tx, message_ids=ids)]
+    # Answers are younger than what they quote, whatever time the platform gave it.
+    since = min((r["since"] - 1000 for r in said), default=END_OF_TIME)
+    return Heard(frozenset([*(r["chat_id"] for r in said), *shown]), since)
+
+
+async def chat_rows(tx: aiosqlite.Connection, chats: Iterable[Chat]) -> list[int]:
+    """Return the rows of some chats; of those that are known."""
+    keys = json.dumps([[chat.bot_id, chat.kind, chat.id] for chat in chats])
+    return [row["id"] async for row in _sql.chat_rows(tx, chats=keys)]
+
+
+async def drop_quotes(tx: aiosqlite.Connection, where: Heard, texts: Iterable[str]) -> None:
+    """Let the account's answers lose their text if they quote."""
     quotable = sorted({text for text in texts if len(text) >= QUOTED_CHARS})
-    if quotable:
-        quote = {"chat_id": chat_id, "since": since, "texts": json.dumps(quotable)}
+    if quotable and where.chat_ids:
+        quote = {
+            "chat_ids": where.chat_ids_json,
+            "since": where.since,
+            "texts": json.dumps(quotable),
+        }
         await _sql.drop_quoting_answers(tx, **quote)
         await _sql.blank_quoting_messages(tx, **quote)
 

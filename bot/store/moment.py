@@ -98,7 +98,7 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
         run(connection, call) for call in calls
     )
     recollection = recollection_of(readable, kept, crosses, chat.bot_id)
-    query = "\n".join(row["text"] for row in rows) if wanted.recalls else ""
+    query = "\n".join(row["text"] for row in rows)
     return Moment(
         messages=[stored_message(row, chat) for row in rows],
         recent=[told_message(row, chat) for row in reversed(recent)],
@@ -109,7 +109,35 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
         tokens=tokens[0][0],
         quotes=[stored_message(row, chat) for found in quotes for row in found],
         recollection=recollection,
-        candidates=candidates(connection, recollection.readable, query, wanted.recalls)
-        if wanted.recalls
-        else [],
+        candidates=_candidates(connection, recollection, query, wanted.recalls),
     )
+
+
+def _candidates(
+    connection: sqlite3.Connection, known: Recollection, query: str, limit: int
+) -> list[Candidate]:
+    return candidates(connection, known.readable, query, limit) if limit else []
+
+
+async def remembered_now(
+    db: Database, chat: Chat, sender_id: str, query: str, *, cross_group: bool, recalls: int
+) -> tuple[Recollection, list[Candidate]]:
+    """Return what a turn may remember and what of it may bear on a question, as of one moment.
+
+    Args:
+        db: the database.
+        chat: where the turn is.
+        sender_id: whose it is.
+        query: what is asked, raw.
+        cross_group: as in ``Wanted``.
+        recalls: as in ``Wanted``.
+    """
+
+    def work(connection: sqlite3.Connection) -> tuple[Recollection, list[Candidate]]:
+        calls = recollection_calls(chat, sender_id, cross_group=cross_group)
+        rows = [run(connection, call) for call in calls]
+        known = recollection_of(rows[0], rows[1], rows[2], chat.bot_id)
+        return known, _candidates(connection, known, query, recalls)
+
+    async with db.reader() as connection:
+        return await visit(connection, work)

@@ -10,9 +10,13 @@ _sql = load("notes")
 
 async def streams_with_notes(db: Database, chat: Chat | None = None) -> list[Stream]:
     """Return the streams that hold notes, of one chat or of all, in the order they began."""
-    where = chat_key(chat) if chat else {"bot_id": None, "kind": None, "peer_id": None}
     async with db.reader() as connection:
-        rows = [row async for row in _sql.streams_with_notes(connection, **where)]
+        found = (
+            _sql.streams_with_notes_here(connection, **chat_key(chat))
+            if chat
+            else _sql.streams_with_notes(connection)
+        )
+        rows = [row async for row in found]
     return [
         Stream(
             Scope(row["bot_id"], row["scope_kind"], row["key"]),

@@ -12,7 +12,7 @@ from typing import Any
 
 import aiosqlite
 
-from bot.model import Chat, Document, Scope, ScopeKind, Stream
+from bot.model import Chat, Document, Scope, ScopeKind, Shown, Stream
 from bot.store.database import Database
 from bot.store.memory import Shape, StreamWriter
 from bot.store.messages import chat_key
@@ -26,10 +26,14 @@ _Entries = Mapping[int, Mapping[str, Any]]
 """One side of a change, by the numbers of its entries."""
 
 
-async def undo_revision(tx: aiosqlite.Connection, revision_id: int, *, by: str, at: int) -> bool:
+async def undo_revision(
+    tx: aiosqlite.Connection, revision_id: int, *, by: str, at: int
+) -> Shown | None:
     """Put back what one change of a stream replaced, as a change of its own.
 
-    What has changed once more since then stays as it is, and what was forgotten does not return.
+    An entry that the change added ends, whatever it was given since: further proofs, a pin, another
+    tier. Else what has changed once more since then stays as it is. What was forgotten does not
+    return.
 
     Args:
         tx: the write transaction.
@@ -38,15 +42,16 @@ async def undo_revision(tx: aiosqlite.Connection, revision_id: int, *, by: str, 
         at: UTC milliseconds.
 
     Returns:
-        False if there is no such change, or nothing of it left to put back.
+        Where prompts may have shown what is undone now, for ``Floor.renew_shown``; ``None`` if
+        there is no such change, or nothing of it left to put back.
     """
     return await visit(tx, partial(_undo, revision_id=revision_id, by=by, at=at))
 
 
-def _undo(connection: sqlite3.Connection, revision_id: int, by: str, at: int) -> bool:
+def _undo(connection: sqlite3.Connection, revision_id: int, by: str, at: int) -> Shown | None:
     rows = run(connection, (_sql.revision, {"id": revision_id}))
     if not rows:
-        return False
+        return None
     [row] = rows
     before, after = json.loads(row["before"]), json.loads(row["after"])
     writer = StreamWriter(connection, _stream(row), at)
@@ -54,11 +59,11 @@ def _undo(connection: sqlite3.Connection, revision_id: int, by: str, at: int) ->
     _unprove(writer, _entries(before), _entries(after))
     _reshape(writer, _entries(before), _entries(after))
     _put_summary_back(writer, before, after)
-    if writer.has_changed:
-        writer.record(by=by, why=f"undo {revision_id}", task_id=None)
-        # What is undone may be a mistake that no prompt should show again.
-        mark_stale_within(connection, _stream(row).scope)
-    return writer.has_changed
+    if not writer.has_changed:
+        return None
+    writer.record(by=by, why=f"undo {revision_id}", task_id=None)
+    # What is undone may be a mistake that no prompt should show again.
+    return mark_stale_within(connection, _stream(row).scope)
 
 
 def _stream(row: sqlite3.Row) -> Stream:
@@ -150,6 +155,9 @@ async def recent_revisions(
 ) -> list[Revision]:
     """Return the newest changes of what a chat's streams hold.
 
+    Those that tell nothing any more are left out: that somebody forgot something, and what that
+    erased.
+
     Args:
         db: the database.
         chat: where the streams come from.
@@ -230,7 +238,7 @@ def _entry_then(entry: Mapping[str, Any]) -> EntryThen:
 async def is_of_chat(
     tx: aiosqlite.Connection, revision_id: int, chat: Chat, *, members: bool
 ) -> bool:
-    """Whether a change is one of those that ``recent_revisions`` lists, however old."""
+    """Whether a change is one of those that ``recent_revisions`` looks through, however old."""
     found = await _sql.of_chat(tx, id=revision_id, **chat_key(chat), members=members)
     return found is not None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import aiosqlite
 
-from bot.model import Chat, Document, Member, Scope, Snapshot, SnapshotEntry
+from bot.model import Chat, Document, Member, Scope, Shown, Snapshot, SnapshotEntry
 from bot.store.database import Database
 from bot.store.messages import chat_key
 from bot.store.queries import load
@@ -181,41 +181,44 @@ async def touch_snapshots(
     await _sql.touch(tx, **chat_key(chat), scope_ids=ids, at=at)
 
 
-async def mark_stale(tx: aiosqlite.Connection, scope: Scope) -> list[Chat]:
+async def mark_stale(tx: aiosqlite.Connection, scope: Scope) -> Shown:
     """Erase what all snapshots of a scope show; each is made anew before it is shown again.
 
     To be called in the transaction that forgets or corrects something of the scope. Whoever calls
-    it then lets ``Floor.renew_memory`` begin the turns anew that are in the making.
+    it then lets ``Floor.renew_shown`` begin the turns anew that are in the making.
 
     Returns:
-        The chats that have snapshots of the scope.
+        The scope, and the chats that have snapshots of it.
     """
     return await visit(tx, lambda connection: mark_stale_within(connection, scope))
 
 
-def mark_stale_within(connection: sqlite3.Connection, scope: Scope) -> list[Chat]:
+def mark_stale_within(connection: sqlite3.Connection, scope: Scope) -> Shown:
     """Do the work of ``mark_stale`` in the connection's thread."""
     key = {"bot_id": scope.bot_id, "scope_kind": scope.kind, "key": scope.id}
     return _mark_stale(connection, run(connection, (_sql.scope_row, key)))
 
 
-async def mark_streams_stale(tx: aiosqlite.Connection, stream_ids: Iterable[int]) -> list[Chat]:
+async def mark_streams_stale(tx: aiosqlite.Connection, stream_ids: Iterable[int]) -> Shown:
     """Do the work of ``mark_stale`` for the scopes of some streams, by their rows."""
     ids = json.dumps(list(stream_ids))
 
-    def work(connection: sqlite3.Connection) -> list[Chat]:
+    def work(connection: sqlite3.Connection) -> Shown:
         rows = run(connection, (_sql.scopes_of_streams, {"stream_ids": ids}))
         return _mark_stale(connection, rows)
 
     return await visit(tx, work)
 
 
-def _mark_stale(connection: sqlite3.Connection, scopes: Iterable[sqlite3.Row]) -> list[Chat]:
+def _mark_stale(connection: sqlite3.Connection, scopes: Sequence[sqlite3.Row]) -> Shown:
     some = {"scope_ids": json.dumps([row["id"] for row in scopes])}
     run(connection, (_sql.mark_stale, some))
     run(connection, (_sql.bump_streams, some))
     rows = run(connection, (_sql.chats_with, some))
-    return [Chat(row["bot_id"], row["kind"], row["peer_id"]) for row in rows]
+    return Shown(
+        frozenset(Chat(row["bot_id"], row["kind"], row["peer_id"]) for row in rows),
+        frozenset(Scope(row["bot_id"], row["kind"], row["key"]) for row in scopes),
+    )
 
 
 async def crosses_groups(db: Database, member: Member) -> bool:

@@ -200,6 +200,27 @@ def _create_new_file(path: Path) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
 
 
+def is_full(error: sqlite3.Error) -> bool:
+    """Whether ``error`` says that the disk took no more.
+
+    SQLite calls so only what the system calls so; a quota, a limit of the process or a full
+    file system behind the shared memory is an error of input and output to it.
+    """
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code == sqlite3.SQLITE_FULL or code in _UNWRITABLE
+
+
+_UNWRITABLE = frozenset(
+    {
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_TRUNCATE,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+        sqlite3.SQLITE_IOERR_SHMMAP,
+    }
+)
+
+
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether ``error`` says that another process holds the lock."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF

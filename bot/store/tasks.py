@@ -22,6 +22,9 @@ CANDIDATES = 200
 QUARANTINES = 3
 """So many quarantines running stop a task."""
 
+LONGEST_WAIT_MS = 2 * 3_600_000
+"""No try is put off for so long; one that lies further ahead was set before the clock went back."""
+
 TaskState = Literal["queued", "running", "done", "failed", "stopped"]
 TaskReason = Literal["idle", "count", "max-wait", "backlog", "command"]
 """Why a task is due: a trigger, or somebody asked for it."""
@@ -286,6 +289,7 @@ async def _claimable(
     rows = _sql.claimable(
         connection,
         now=now,
+        too_late=now + LONGEST_WAIT_MS,
         limit=limit,
         reflections=allowed.reflections,
         compressions=allowed.compressions,

@@ -183,7 +183,12 @@ async def turn_load(
 
 def load_call(chat: Chat, user_id: str, now: int, day_start: int) -> Call:
     """Return the query behind ``turn_load``, for a visit that asks more."""
-    moments = {"minute_ago": now - 60_000, "hour_ago": now - 3_600_000, "day_start": day_start}
+    moments = {
+        "now": now,
+        "minute_ago": now - 60_000,
+        "hour_ago": now - 3_600_000,
+        "day_start": day_start,
+    }
     return (_sql.load, {**chat_key(chat), "user_id": user_id, **moments})
 
 

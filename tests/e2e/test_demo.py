@@ -15,12 +15,12 @@ from tests.e2e.harness import ROOT
 
 ZONE = ZoneInfo("Asia/Shanghai")
 ANSWERS = ROOT / "data" / "sample" / "answers"
-WIDE = "200"
-"""Columns: no line of the tables is broken."""
-
 CONFESSION = ("辞职", "民宿", "大理", "预算表", "大于")
 """Said in private alone."""
 OLD_PLAN = "约定 2026-08-22 去青崖山，早上八点青崖站 B 口集合"
+ASKED_TO_KEEP = "我开车从不喝酒，吃饭别给我倒酒"
+FORGOTTEN = "每周二四都去跑步"
+FORGOTTEN_LINE = "路过河边跑了五公里，我每周二四都跑"
 NEW_PLAN = "约定改到 2026-08-23 去青崖山，早上八点半青崖站 B 口集合"
 ENDING = "which message proves it"
 
@@ -61,7 +61,6 @@ async def played(tmp_path_factory) -> Played:
     outcome = await command(
         *("demo", "--fast", "--transcript", str(transcript)),
         DATABASE_URL=f"sqlite:///{database}",
-        COLUMNS=WIDE,
     )
     assert outcome.status == 0, outcome.errors
     lines = transcript.read_text(encoding="utf-8").splitlines()
@@ -164,6 +163,40 @@ async def test_a_recalled_line_is_not_in_the_export(played: Played):
             assert text not in exported
 
 
+async def test_what_somebody_asked_to_be_remembered_is_in_the_pack_of_their_next_question(
+    played: Played,
+):
+    (shown,) = played.of("PackShown")
+    place = played.happenings.index(shown)
+    asked = [o for o in played.happenings[:place] if o["kind"] == "Asked"][-1]
+    assert ASKED_TO_KEEP in shown["text"]
+    assert shown["text"] in asked["body"]["messages"][-1]["content"]
+    assert shown["text"].splitlines()[-1] in played.outcome.output
+
+
+async def test_later_it_is_in_their_snapshot_and_in_nobody_elses(played: Played):
+    asking = [one for one in played.of("SnapshotMade") if ASKED_TO_KEEP in one["text"]]
+    assert [one["scope"]["id"] for one in asking] == ["30004"]
+    (entry,) = [e for e in played.entries if e["text"] == ASKED_TO_KEEP]
+    assert (entry["scope"]["id"], entry["document"]) == ("30004", "profile")
+
+
+async def test_what_somebody_had_forgotten_is_in_no_prompt_from_the_very_next_on(played: Played):
+    gone = played.only("Forgotten")
+    assert (gone["by"], gone["fallen"]) == (30002, [FORGOTTEN])
+    place = played.happenings.index(gone)
+    before, after = played.happenings[:place], played.happenings[place + 1 :]
+    shown = [prompt(o) for o in before if o["kind"] == "Asked"]
+    assert FORGOTTEN in shown[-1]
+    assert any(FORGOTTEN_LINE in one for one in shown)
+    asked = [prompt(o) for o in after if o["kind"] == "Asked"]
+    assert '"senderId": "30002"' in asked[0]
+    for one in after:
+        told = prompt(one) if one["kind"] == "Asked" else json.dumps(one, ensure_ascii=False)
+        assert FORGOTTEN not in told
+        assert FORGOTTEN_LINE not in told
+
+
 async def test_the_changed_plan_is_superseded(played: Played):
     superseded = [e["text"] for one in played.of("Reflected") for e in one["superseded"]]
     assert superseded == [OLD_PLAN]
@@ -226,7 +259,7 @@ async def test_every_trigger_is_seen(played: Played):
     assert {"idle", "count", "max-wait"} <= {one["trigger"] for one in played.of("Reflected")}
 
 
-async def test_the_closing_tables_name_for_each_entry_a_message_that_proves_it(played: Played):
+async def test_the_closing_lists_name_for_each_entry_a_message_that_proves_it(played: Played):
     assert len(played.entries) >= 30
     for entry in played.entries:
         assert entry["proofs"], entry

@@ -236,6 +236,36 @@ async def test_undoing_what_ended_it_does_not_bring_it_back_either(shop: Worksho
     assert await shop.texts(OF_FISH) == []
 
 
+async def end(shop: Workshop, how: str) -> None:
+    """Let the first entry of a person end, with a way back."""
+
+    def work(writer: StreamWriter) -> None:
+        if how == "compressed":
+            writer.compress("不吃香菜这样的菜", "2026-07-29", [1], source_task=TASK)
+        assert how in ("superseded", "compressed", "expired")
+        writer.end(1, how, "又吃香菜了" if how == "superseded" else "")
+
+    async with shop.app.db.transaction() as tx:
+        await rewrite(tx, {STREAM_OF_FISH: work}, at=shop.now, by="group", why="idle")
+
+
+@pytest.mark.parametrize("how", ["undone", "superseded", "compressed", "expired"])
+async def test_an_entry_that_ended_can_be_forgotten_and_never_returns(shop: Workshop, how: str):
+    await shop.command("/记住 我不吃香菜", by=FISH)
+    await (shop.command("/撤销 1") if how == "undone" else end(shop, how))
+    for which in ("#0001", "群#0001", f"成员 {FISH} #0001"):
+        assert await forget(shop, which, by=BEAR) == UNKNOWN
+        assert await forget(shop, which, by=OPERATOR) == UNKNOWN
+    assert "忘记了你的记忆 #0001" in await forget(shop, "#0001")
+    for _ in range(3):
+        for number in await shop.values("SELECT id FROM revisions"):
+            await shop.command(f"/撤销 {number}")
+    assert await shop.texts(OF_FISH) == []
+    for table in ("entries", "revisions", "entry_index"):
+        assert "香菜" not in str(await shop.rows(f"SELECT * FROM {table}")), table
+    assert await forget(shop, "#0001") == UNKNOWN
+
+
 async def test_the_change_is_on_record_without_a_word_of_it(shop: Workshop):
     await shop.command("/记住 我不吃香菜", by=FISH)
     await forget(shop, "#0001")

@@ -1,16 +1,20 @@
 """Commands of memory: what each shows, to whom, and where."""
 
+import re
+
 import pytest
 
 from bot.errors import ModelRefused, ModelUnavailable
 from bot.llm.protocol import ModelRequest
 from bot.llm.scripted import Line
-from bot.model import Chat
+from bot.model import Chat, Stream, entry_label
+from bot.store.memory import StreamWriter, rewrite
 from tests.memory.workshop import (
     BEAR,
     BOT,
     FISH,
     GROUP,
+    OF_FISH,
     OPERATOR,
     OTHER_GROUP,
     PRIVATE,
@@ -221,3 +225,42 @@ async def test_a_group_does_not_learn_of_tasks_elsewhere(shop: Workshop):
     assert FISH not in answer
     mine = Chat(BOT, "private", OPERATOR)
     assert "private:30001" in await shop.command("/任务", chat=mine)
+
+
+async def test_what_does_not_fit_one_answer_is_shown_page_by_page(shop: Workshop):
+    """People need every number to have the entry forgotten."""
+    [row] = await shop.hear("话")
+
+    def add(writer: StreamWriter) -> None:
+        for number in range(40):
+            writer.add("profile", f"第 {number} 件" + "话" * 200, [[row]], source_task="command")
+
+    async with shop.app.db.transaction() as tx:
+        await rewrite(tx, {Stream(OF_FISH, GROUP): add}, at=shop.now, by="test", why="")
+    for words, by, chat in (
+        ("/我的记忆", FISH, GROUP),
+        ("/我的记忆", FISH, PRIVATE),
+        (f"/记忆 成员 {FISH}", OPERATOR, Chat(BOT, "private", OPERATOR)),
+    ):
+        found: list[str] = []
+        asked = words
+        while True:
+            answer = await shop.command(asked, by=by, chat=chat)
+            found += re.findall(r"^#(\w{4}) 第 .*（证据 1）$", answer, re.MULTILINE)
+            more = re.search(r"发送 (\S.* \d+) 接着看", answer)
+            if not more:
+                break
+            assert answer.count("档案：") == 1
+            asked = more[1]
+        assert found == [entry_label(number) for number in range(1, 41)]
+        assert "只有" in await shop.command(f"{words} 99", by=by, chat=chat)
+
+
+async def test_a_page_that_is_none_is_told_how_it_is_meant(shop: Workshop):
+    await remember(shop)
+    for words in ("x", "0", "-1", "1 2", "9" * 30):
+        assert "用法" in await shop.command(f"/我的记忆 {words}", by=FISH)
+    assert "爱爬山" in await shop.command("/我的记忆 １", by=FISH)
+    assert "每周三例会" in await shop.command("/记忆 1")
+    assert "每周三例会" in await shop.command("/记忆 群 20001 1")
+    assert "用法" in await shop.command("/记忆 群 20001 x")

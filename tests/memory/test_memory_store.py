@@ -47,6 +47,7 @@ from tests.memory.workshop import (
 from tests.migration.freeze import FOLDER
 from tests.migration.test_migrations import _restored
 
+HOUR_MS = 3_600_000
 GROUP_STREAM = Stream(OF_GROUP, GROUP)
 FISH_HERE = Stream(OF_FISH, GROUP)
 FISH_THERE = Stream(OF_FISH, OTHER_GROUP)
@@ -221,6 +222,18 @@ async def test_only_its_holder_puts_a_task_off_or_keeps_it(shop: Workshop):
                 await put_off(tx, claim, owner, attempts=1, next_run_at=NOON, error="") is is_ours
             )
         assert not await renew_lease(tx, claim, "one", NOON)
+
+
+async def test_a_clock_that_is_set_back_puts_no_task_off_for_longer(shop: Workshop):
+    await shop.chatter(1)
+    await shop.pass_time(15)
+    claim = await shop.claim("one")
+    now = shop.app.clock.now()
+    async with shop.app.db.transaction() as tx:
+        assert await put_off(tx, claim, "one", attempts=9, next_run_at=now + HOUR_MS, error="")
+    assert not await is_any_claimable(shop.app.db, now)
+    assert await is_any_claimable(shop.app.db, now - 365 * 24 * HOUR_MS)
+    assert await is_any_claimable(shop.app.db, now + HOUR_MS)
 
 
 async def test_tasks_are_listed_by_chat_the_newest_first(shop: Workshop):

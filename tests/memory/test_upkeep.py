@@ -10,6 +10,7 @@ from bot.memory.tiers import KEEP_WORKING
 from bot.model import Chat, Stream
 from bot.remember import remember
 from bot.store.memory import StreamWriter, rewrite
+from bot.store.queries import load
 from bot.store.revisions import KEPT_MS
 from tests.memory.workshop import (
     BEAR,
@@ -198,6 +199,43 @@ async def test_each_night_memory_is_tended_once(shop: Workshop):
     assert not await tend(shop.app)
 
 
+async def test_one_stream_that_cannot_be_tended_keeps_no_other_from_it(shop: Workshop):
+    await note(shop, "在备考")
+    await note(shop, "在搬家", chat=OTHER_GROUP)
+    await shop.pass_time(HOUR)
+    async with shop.app.db.transaction() as tx:
+        await tx.execute_fetchall(
+            "CREATE TRIGGER broken BEFORE UPDATE ON entries WHEN old.text = '在备考' "
+            "BEGIN SELECT raise(ABORT, 'broken'); END"
+        )
+    assert await tend(shop.app)
+    assert await tiers(shop) == {"在备考": ("note", "working"), "在搬家": ("note", "episodic")}
+    assert "没有整理成" in await shop.command("/整理")
+
+
+async def test_only_proofs_of_what_changes_are_read_while_the_write_lock_is_held(shop: Workshop):
+    await note(shop, "在备考")
+    rows = await shop.hear("我在搬家", pending=False)
+    statements: list[str] = []
+    async with shop.app.db.transaction() as tx:
+        await tx.set_trace_callback(statements.append)
+    assert await consolidate(shop.app) == Tidied()
+    await remember(shop.app, GROUP, FISH, rows, "在搬家")
+    assert any("FROM entries" in statement for statement in statements)
+    read = [one for one in statements if one.lstrip("- \n").upper().startswith("SELECT")]
+    assert [one for one in read if "proof" in one and "json_each('[2]')" not in one] == []
+
+
+async def test_the_notes_of_one_chat_are_found_without_looking_through_the_others(shop: Workshop):
+    queries = load("notes")
+    async with shop.app.db.reader() as connection:
+        plan = await connection.execute_fetchall(
+            f"EXPLAIN QUERY PLAN {queries.streams_with_notes_here.sql}",
+            {"bot_id": BOT, "kind": "group", "peer_id": GROUP.id},
+        )
+    assert [row["detail"] for row in plan if row["detail"].startswith("SCAN")] == []
+
+
 def test_the_night_is_at_four_in_the_time_zone_of_the_chat():
     noon = 1_785_297_600_000
     shanghai, utc = ZoneInfo("Asia/Shanghai"), ZoneInfo("UTC")
@@ -296,6 +334,32 @@ async def test_changes_are_listed_without_a_word_of_anybodys(shop: Workshop):
     assert "\n3" not in answer
     for words in ("聚餐", "香菜", "怕黑"):
         assert words not in answer
+
+
+async def test_that_somebody_forgot_something_is_not_listed_and_what_they_forgot_neither(
+    shop: Workshop,
+):
+    await of_group(shop, "每月聚餐")
+    await shop.command("/记住 我不吃香菜", by=FISH)
+    await shop.command("/忘记 我#0001", by=FISH)
+    assert (await shop.command("/撤销")).splitlines()[1:] == [
+        "1  07-29 12:00 群：30001（对话里记下），1 行"
+    ]
+    await shop.command("/忘记 群#0001", by=FISH)
+    assert await shop.command("/撤销") == "还没有改动。"
+    assert "没有可以撤销的" in await shop.command("/撤销 3")
+
+
+async def test_undoing_what_added_an_entry_ends_it_whatever_it_was_given_since(shop: Workshop):
+    label = await of_group(shop, "每月聚餐")
+    await of_group(shop, "每月聚餐")
+    await shop.command(f"/置顶 #{label}")
+    assert "已撤销" in await shop.command("/撤销 1")
+    assert await shop.texts(OF_GROUP) == []
+    assert "已撤销" in await shop.command("/撤销 4")
+    [entry] = (await shop.export(OF_GROUP))["documents"]["note"]
+    assert entry["pinned"]
+    assert len(entry["evidence"]) == 2
 
 
 async def test_a_groups_admin_sees_and_undoes_the_groups_alone(shop: Workshop):

@@ -433,6 +433,7 @@ CREATE VIEW place_documents (place, document) AS VALUES
 CREATE INDEX entries_living ON entries (stream_id, document, date, updated_at, number)
 WHERE ended_at IS NULL;
 CREATE INDEX entries_pinned ON entries (stream_id) WHERE ended_at IS NULL AND pinned = 1;
+CREATE INDEX messages_own ON messages (chat_id, sent_at) WHERE direction = 'outbound';
 CREATE INDEX snapshots_by_scope ON snapshots (scope_id);
 CREATE TRIGGER entry_erased AFTER UPDATE OF text ON entries
 WHEN new.text = '' AND old.text <> '' BEGIN

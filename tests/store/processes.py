@@ -25,11 +25,12 @@ from pathlib import Path
 from bot.store.database import open_database
 from bot.store.group_commit import GroupCommit
 from bot.store.ingest import store_arrivals
+from bot.store.patience import Patience
 from tests.store.rows import NOON, arrival, said
 
 async def main(path, run):
     async with open_database(path, now=NOON) as db:
-        arrivals = GroupCommit(lambda group: store_arrivals(db, group), print)
+        arrivals = GroupCommit(lambda group: store_arrivals(db, group), Patience(print))
         numbers = itertools.count()
         async def chatter():
             for n in numbers:
@@ -41,6 +42,38 @@ async def main(path, run):
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
 """
 """Ingests without end and prints the id of every message that is durable."""
+
+FILL = """
+import asyncio, resource, sys
+from pathlib import Path
+from bot.store.database import open_database
+from bot.store.group_commit import GroupCommit
+from bot.store.ingest import store_arrivals
+from bot.store.patience import Patience
+from tests.store.rows import NOON, arrival, said
+
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+def limit(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+
+async def main(path):
+    async with open_database(path, now=NOON) as db:
+        full = asyncio.Event()
+        def on_wait(error):
+            print(type(error).__name__, flush=True)
+            full.set()
+        arrivals = GroupCommit(lambda group: store_arrivals(db, group), Patience(on_wait))
+        limit(path.with_name(path.name + "-wal").stat().st_size)
+        messages = [said("\u957f" * 2_000, id=str(n), at=NOON + n) for n in range(60)]
+        adding = [asyncio.create_task(arrivals.add(arrival(m))) for m in messages]
+        await full.wait()
+        limit(most)
+        print("stored", len(await asyncio.gather(*adding)), flush=True)
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+"""Stores 60 messages, at first with no leave to let any file grow, and prints what came of it."""
 
 OPEN = """
 import asyncio, sys

@@ -1,6 +1,9 @@
 """Chats and people: access, presence, names, roles, notices, requests, blocks, accounts."""
 
+import pytest
+
 from bot.model import Chat, Member, Sender
+from bot.store.alerts import claim_alert
 from bot.store.chats import (
     Name,
     Situation,
@@ -48,6 +51,7 @@ from tests.store.rows import (
     values,
 )
 
+HOUR, DAY = 60 * MINUTE, 24 * 60 * MINUTE
 UNKNOWN = Situation(
     known=False,
     access="",
@@ -320,3 +324,25 @@ async def test_every_account_that_ever_connected_is_remembered(db: Database):
         await account_connected(tx, BOT, NOON + 2)
     (row,) = await rows(db, "SELECT * FROM accounts WHERE bot_id = ?", BOT)
     assert tuple(row) == (BOT, NOON, NOON + 2, None)
+
+
+@pytest.mark.parametrize(("is_repeated", "is_due"), [(True, True), (False, False)])
+async def test_a_clock_that_is_set_back_delays_no_notice_and_repeats_none_that_is_given_once(
+    db: Database, is_repeated: bool, is_due: bool
+):
+    async with db.transaction() as tx:
+        assert await claim_notice(tx, GROUP, "some", at=NOON, due_before=0)
+        for _ in range(2):
+            at = NOON - HOUR
+            due_before = at - MINUTE if is_repeated else 0
+            given = await claim_notice(tx, GROUP, "some", at=at, due_before=due_before)
+            assert given is is_due
+            is_due = False
+
+
+async def test_a_clock_that_is_set_back_delays_no_alert(db: Database):
+    async with db.transaction() as tx:
+        assert await claim_alert(tx, "some", at=NOON, due_before=NOON - DAY)
+        assert not await claim_alert(tx, "some", at=NOON + 1, due_before=NOON - DAY)
+        assert await claim_alert(tx, "some", at=NOON - HOUR, due_before=NOON - DAY)
+        assert not await claim_alert(tx, "some", at=NOON - HOUR, due_before=NOON - DAY)

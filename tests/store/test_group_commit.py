@@ -16,6 +16,7 @@ from bot.model import Chat, Message
 from bot.store.database import Database, open_database
 from bot.store.group_commit import GROUP_SIZE, GroupCommit
 from bot.store.ingest import Arrival, Receipt, store_arrivals
+from bot.store.patience import Patience
 from tests.store.processes import HOLD_LOCK, next_line, start
 from tests.store.rows import (
     GROUP,
@@ -41,7 +42,7 @@ def arrivals_of(db: Database, sizes: list[int], busy: list[StoreBusy]) -> Arriva
         sizes.append(len(group))
         return await store_arrivals(db, group)
 
-    return GroupCommit(commit, busy.append)
+    return GroupCommit(commit, Patience(busy.append))
 
 
 @asynccontextmanager

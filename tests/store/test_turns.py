@@ -226,6 +226,12 @@ async def test_turns_count_for_their_member_their_chat_and_all(db: Database):
     assert await load(db, BRUNO, OTHER_GROUP) == TurnLoad(1, 1, minute, 0)
 
 
+async def test_turns_from_before_the_clock_was_set_back_use_up_no_limit(db: Database):
+    (asked,) = await ask(db)
+    await take(db, asked, addressed=False)
+    assert await load(db, now=NOON - 5 * MINUTE) == TurnLoad(0, 1, (), 0)
+
+
 async def test_a_turn_in_which_the_bot_stayed_silent_does_not_count(db: Database):
     (asked,) = await ask(db)
     await take(db, asked, "silent", addressed=False)

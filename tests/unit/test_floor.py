@@ -19,7 +19,7 @@ from bot.conversation.floor import (
     Question,
     Rest,
 )
-from bot.model import Chat, Message, Segment, Sender, StoredMessage
+from bot.model import Chat, Message, Scope, Segment, Sender, Shown, StoredMessage
 
 NOW = 1_800_000_000_000
 PACE = Pace(debounce_ms=1200, gap_ms=3000)
@@ -327,6 +327,28 @@ def test_a_turn_begins_again_when_memory_that_its_chat_showed_is_gone(table: Tab
     assert not table.floor.is_withdrawn(again)
 
 
+def test_a_turn_begins_again_when_memory_that_it_reads_is_gone_wherever_it_is(table: Table):
+    table.offer(5)
+    question = table.begin()
+    others = (
+        Scope(HERE.bot_id, "member", "39999"),
+        Scope("19999", "member", question.sender_id),
+        Scope(HERE.bot_id, "group", question.sender_id),
+        Scope(HERE.bot_id, "member", HERE.id),
+        Scope(HERE.bot_id, "group", "29999"),
+    )
+    table.floor.renew_shown(Shown(frozenset(), frozenset(others)))
+    assert table.cancelled == 0
+    for times, scope in enumerate(
+        (Scope(HERE.bot_id, "member", question.sender_id), Scope(HERE.bot_id, "group", HERE.id)), 1
+    ):
+        table.floor.renew_shown(Shown(scopes=frozenset({scope})))
+        assert table.cancelled == times
+        table.end(question, spoke=False)
+        question = table.begin()
+        assert rows(question) == (5,)
+
+
 def test_a_turn_that_still_reads_begins_again_whatever_was_taken_back(table: Table):
     table.offer(5)
     table.begin()
@@ -534,3 +556,46 @@ class FloorMachine(RuleBasedStateMachine):
 
 TestFloorMachine = FloorMachine.TestCase
 TestFloorMachine.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+
+# A clock that is set back
+
+
+@pytest.mark.parametrize("back_ms", [1, 5_000, 5 * 60_000, 365 * 24 * 3_600_000])
+def test_a_clock_that_is_set_back_holds_nobody_up(table: Table, back_ms: int):
+    table.offer(1)
+    table.end(table.begin())
+    table.offer(2)
+    table.now -= back_ms
+    for row_id in range(3, 12):
+        asked_at = table.now
+        table.offer(row_id)
+        question = table.begin()
+        assert row_id in rows(question)
+        assert table.now - asked_at <= PACE.gap_ms + PACE.debounce_ms
+        table.end(question)
+
+
+def test_a_clock_that_is_set_back_lets_the_bot_consider_again_after_the_cooldown(table: Table):
+    table.offer(1, addressed=False)
+    table.end(table.begin())
+    table.now -= 5 * 60_000
+    table.offer(2, addressed=False)
+    assert table.step() is None
+    table.now += COOLDOWN_MS
+    table.offer(3, addressed=False)
+    assert rows(table.begin()) == (3,)
+
+
+def test_a_clock_that_is_set_back_keeps_no_spent_chat_for_ever():
+    table = Table()
+    for number in range(REMEMBERED_CHATS):
+        chat = Chat("10001", "group", str(number))
+        table.offer(1, chat=chat)
+        table.end(table.begin(chat))
+        assert table.step(chat) is None
+    table.now -= 365 * 24 * 3_600_000
+    table.offer(1, chat=Chat("10001", "group", "one"))
+    table.now += LONGEST_WAIT_MS + 1
+    table.offer(1, chat=Chat("10001", "group", "another"))
+    assert len(table.floor._chats) <= 2

@@ -83,3 +83,15 @@ def test_it_always_lets_someone_through_within_a_minute(events):
             breaker = breaker.after_start(now)
     assert breaker.admits(now + OPEN_MS)
     assert breaker.admits(now + breaker.wait_ms(now))
+
+
+@given(back_ms=st.integers(1, 10 * OPEN_MS))
+def test_a_clock_that_is_set_back_does_not_keep_it_open(back_ms: int):
+    breaker = opened(1_000_000)
+    now = 1_000_000 - back_ms
+    assert breaker.admits(now)
+    assert breaker.wait_ms(now) == 0
+    # A trial went out, and failed.
+    again = breaker.after_start(now).after_failure(now)
+    assert not again.admits(now + OPEN_MS - 1)
+    assert again.admits(now + OPEN_MS)

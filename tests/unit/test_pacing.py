@@ -289,3 +289,9 @@ def test_after_the_silence_a_new_question_is_answered_and_counts_from_one():
     later = turns[-1].answered_at + LOOP_SILENCE_MS + 1000
     turns.append(TurnTrace("30001", later, later + 1000, False))
     assert loop_silence_until(turns, later + 1000, 10) is None
+
+
+@pytest.mark.parametrize("back_ms", [1, 5 * MINUTE_MS, 365 * 24 * 60 * MINUTE_MS])
+def test_a_clock_that_is_set_back_after_a_loop_does_not_silence_the_bot(back_ms: int):
+    turns = quick_turns(11)
+    assert loop_silence_until(turns, turns[-1].answered_at - back_ms, 10) is None

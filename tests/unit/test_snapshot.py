@@ -48,6 +48,10 @@ SCOPE = ScopeNow(streams=frozenset({7}), across=True, version=3, compactions=0)
         ({}, {}, 30, None),
         ({}, {}, 30.001, "expired"),
         ({"active_at": 10 * MINUTE}, {}, 40, None),
+        # Before it was made or used: the clock was set back.
+        ({"active_at": 10 * MINUTE}, {}, 9.999, "expired"),
+        ({"injected_at": 10 * MINUTE}, {"version": 4}, 9.999, "expired"),
+        ({"active_at": 10 * MINUTE, "injected_at": 10 * MINUTE}, {}, 10, None),
         ({"stale": True}, {}, 0, "stale"),
         ({"stale": True, "text": ""}, {}, 0, "stale"),
         ({}, {"compactions": 1}, 0, "compacted"),

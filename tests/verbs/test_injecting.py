@@ -9,11 +9,12 @@ import pytest
 from bot.conversation.floor import Question
 from bot.inject import Injection, inject
 from bot.llm.protocol import ModelRequest
-from bot.model import Chat, Document, Member, Scope, Stream
+from bot.model import Chat, Document, Member, Scope, Shown, Stream
 from bot.onebot.events import Recalled
 from bot.prompts import PROMPTS_FOLDER, Prompts
 from bot.recall import recall
 from bot.scene import Scene, read_scene
+from bot.simulate import Person
 from bot.store.memory import StreamWriter, rewrite
 from bot.store.messages import messages_by_rows
 from bot.store.revisions import undo_revision
@@ -27,6 +28,7 @@ from tests.verbs.stage import (
     FISH,
     GROUP,
     NOON,
+    OPERATOR,
     OTHER_GROUP,
     Stage,
     open_stage,
@@ -335,6 +337,77 @@ async def test_a_snapshot_that_was_read_before_and_comes_after_is_refused(stage:
     assert await stage.rows("SELECT text, stale FROM snapshots") == [("", 1)]
 
 
+CHANGES = {
+    "recalled": "",
+    "forgotten": "/忘记 我#0001",
+    "shut out of other groups": "/跨群 关",
+    "undone": "/撤销 9",
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("document", ["profile", "pattern"])
+async def test_what_goes_after_the_scene_was_read_is_in_no_part_of_the_prompt(
+    stage: Stage, how: str, document: Document
+):
+    """The snapshot has no room for it, so it would stand in the pack."""
+    await stage.set(memoryScopeCharBudget=20)
+    row = await know(stage, FISH_ELSEWHERE, "秘密是西瓜", document)
+    other = int(FISH_ELSEWHERE.origin.id)
+    async with stage.app.db.transaction() as tx:
+        await tx.execute_fetchall("UPDATE entries SET pinned = 1")
+        add = "INSERT INTO revisions (id, stream_id, at, by, why, before, after)"
+        after = '{"entries": [{"number": 1}]}'
+        await tx.execute_fetchall(f"{add} VALUES (9, 1, {stage.now}, 'x', '', '{{}}', '{after}')")
+    scene = await scene_of(stage)
+    assert "西瓜" in (await inject(stage.app, scene)).pack
+    async with stage.app.db.transaction() as tx:
+        await tx.execute_fetchall("DELETE FROM snapshots")
+    if how == "recalled":
+        [[platform_id]] = await stage.rows("SELECT platform_id FROM messages WHERE id = ?", row)
+        chat = FISH_ELSEWHERE.origin
+        await recall(stage.app, Recalled(chat, platform_id, "", str(FISH), stage.now))
+    elif how == "undone":
+        stage.say(other, Person(OPERATOR, "管家"), CHANGES[how])
+    else:
+        stage.say(other, FISH, CHANGES[how])
+    await stage.advance(TURN_SECONDS)
+    found = await inject(stage.app, scene)
+    assert (found.standing, found.sender, found.pack, found.packed) == ("", "", "", ())
+
+
+async def test_a_turn_whose_chat_keeps_no_snapshot_is_asked_again_too(stage: Stage):
+    await know(stage, FISH_ELSEWHERE, "秘密是西瓜")
+    stage.model.hold()
+    stage.say(GROUP, FISH, AT_BOT, " 说说看")
+    await stage.advance(TURN_SECONDS)
+    assert "西瓜" in tail(stage.model.requests[0])
+    async with stage.app.db.transaction() as tx:
+        await tx.execute_fetchall("DELETE FROM snapshots")
+    stage.whisper(FISH, "/忘记 #0001")
+    await stage.advance(TURN_SECONDS)
+    stage.model.release()
+    await stage.advance(TURN_SECONDS)
+    assert len(stage.model.requests) == 2
+    assert "西瓜" not in whole(stage.model.requests[-1])
+    assert stage.texts(stage.group) == ["好的"]
+
+
+async def test_what_is_undone_in_one_group_is_asked_again_in_another(stage: Stage):
+    stage.say(OTHER_GROUP, FISH, "/记住 我最爱西瓜")
+    await stage.advance(TURN_SECONDS)
+    stage.model.hold()
+    stage.say(GROUP, FISH, AT_BOT, " 说说看")
+    await stage.advance(TURN_SECONDS)
+    assert "西瓜" in tail(stage.model.requests[0])
+    stage.say(OTHER_GROUP, Person(OPERATOR, "管家"), "/撤销 1")
+    await stage.advance(TURN_SECONDS)
+    stage.model.release()
+    await stage.advance(TURN_SECONDS)
+    assert len(stage.model.requests) == 2
+    assert "西瓜" not in whole(stage.model.requests[-1])
+
+
 async def scene_of(stage: Stage) -> Scene:
     """What a turn of the fish knows as it begins."""
     stage.say(GROUP, FISH, "说说看")
@@ -383,8 +456,10 @@ async def test_marking_a_scope_stale_renews_it_in_every_chat_that_shows_it(stage
     await ask(stage)
     await ask(stage, group=None)
     async with stage.app.db.transaction() as tx:
-        chats = await mark_stale(tx, OF_FISH.scope)
-    assert set(chats) == {stage.group, FISH_IN_PRIVATE.origin}
+        shown = await mark_stale(tx, OF_FISH.scope)
+    assert shown == Shown(
+        frozenset({stage.group, FISH_IN_PRIVATE.origin}), frozenset({OF_FISH.scope})
+    )
     texts = await stage.rows("SELECT text FROM snapshots")
     assert texts == [("",), ("",)]
     assert "爱爬山" in tail(await ask(stage))

@@ -27,6 +27,10 @@ CREATE INDEX entries_pinned ON entries (stream_id) WHERE ended_at IS NULL AND pi
 -- When somebody had what they said in it forgotten: the row stays, nothing is made of it any more.
 ALTER TABLE messages ADD COLUMN forgotten_at INTEGER;
 
+-- What the account itself said in a chat, which forgetting looks through in every chat that was shown
+-- what is forgotten.
+CREATE INDEX messages_own ON messages (chat_id, sent_at) WHERE direction = 'outbound';
+
 -- What of an answer was refused: places in the answer and reasons, and nobody's words.
 ALTER TABLE tasks ADD COLUMN refusals TEXT NOT NULL DEFAULT '[]';
 

@@ -159,13 +159,14 @@ UPDATE accounts SET offline_at = :at WHERE bot_id = :bot_id;
 SELECT bot_id FROM accounts;
 
 -- name: claim_notice!
--- One row is changed if the notice is due, none if it was given since.
+-- One row is changed if the notice is due, none if it was given since. One that is repeated and was
+-- given a minute from now was given before the clock was set back.
 INSERT INTO notices (chat_id, member_id, kind, given_at)
 SELECT c.id, (SELECT id FROM members WHERE bot_id = :bot_id AND user_id = :user_id), :notice, :at
 FROM chats AS c
 WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
 ON CONFLICT (chat_id, kind, coalesce(member_id, 0)) DO UPDATE SET given_at = excluded.given_at
-WHERE given_at < :due_before;
+WHERE given_at < :due_before OR (:due_before > 0 AND given_at > :at + 60000);
 
 -- name: withdraw_notice!
 -- It did not reach anybody after all.

@@ -1,12 +1,12 @@
--- name: living^
--- A living entry of a stream.
+-- name: told^
+-- An entry of a stream that still has its text, living or ended.
 SELECT e.id, e.stream_id, e.created_at, t.scope_id FROM entries AS e
 JOIN streams AS t ON t.id = e.stream_id
 JOIN scopes AS s ON s.id = t.scope_id
 JOIN chats AS c ON c.id = t.chat_id
 WHERE s.bot_id = :bot_id AND s.kind = :scope_kind AND s.key = :key
   AND c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
-  AND e.number = :number AND e.ended_at IS NULL;
+  AND e.number = :number AND e.text <> '';
 
 -- name: with_sources
 -- An entry and all that it was made from, in however many steps.
@@ -80,11 +80,6 @@ WHERE stream_id = :stream_id
       SELECT 1 FROM json_tree(json_array(json(before), json(after)))
       WHERE key = 'number' AND atom IN (SELECT value FROM json_each(:numbers))
   );
-
--- name: chat_ids
--- The rows of some chats.
-SELECT c.id FROM json_each(:chats) AS one
-JOIN chats AS c ON c.bot_id = :bot_id AND c.kind = one.value ->> 0 AND c.peer_id = one.value ->> 1;
 
 -- name: names_of
 -- What a member was called in a chat, with since when.

@@ -65,6 +65,24 @@ WHERE e.stream_id = :stream_id AND e.number IN (SELECT value FROM json_each(:num
   AND e.ended_at IS NULL
 ORDER BY e.number, p.id, pm.message_id;
 
+-- name: told_some
+-- Those of a list that have a text, living or ended.
+SELECT * FROM entries
+WHERE stream_id = :stream_id AND number IN (SELECT value FROM json_each(:numbers)) AND text <> ''
+ORDER BY number;
+
+-- name: proofs_of_told
+-- The proofs of those.
+SELECT e.number, p.id AS proof_id, pm.message_id, m.user_id, msg.sent_at, msg.platform_id
+FROM entries AS e
+JOIN proofs AS p ON p.entry_id = e.id
+JOIN proof_messages AS pm ON pm.proof_id = p.id
+JOIN messages AS msg ON msg.id = pm.message_id
+JOIN members AS m ON m.id = msg.member_id
+WHERE e.stream_id = :stream_id AND e.number IN (SELECT value FROM json_each(:numbers))
+  AND e.text <> ''
+ORDER BY e.number, p.id, pm.message_id;
+
 -- name: summary_messages
 -- What a summary was made from.
 SELECT r.message_id FROM summary_messages AS r
@@ -185,9 +203,9 @@ DELETE FROM proofs WHERE id = (
 ) RETURNING id;
 
 -- name: falling
--- Living entries whose last proof is gone.
-SELECT id FROM entries
-WHERE stream_id = :stream_id AND ended_at IS NULL
+-- Entries whose last proof is gone, living or ended, that still have their text.
+SELECT id, text, created_at, ended_at FROM entries
+WHERE stream_id = :stream_id AND (ended_at IS NULL OR text <> '')
   AND NOT EXISTS (SELECT 1 FROM proofs WHERE entry_id = entries.id);
 
 -- name: set_aside!
@@ -255,15 +273,10 @@ WHERE m.id = :message_id AND k.last_id >= m.id
 LIMIT 1;
 
 -- name: emptied_answers
--- The account's own messages that lost their text, because they quoted one of some that were
--- recalled, and that memory of the same chat still rests on.
+-- The account's own messages in some chats since a moment that lost their text, because they quoted
+-- what is gone, and that memory still rests on.
 SELECT m.id FROM messages AS m
-WHERE m.chat_id IN (
-    SELECT chat_id FROM messages WHERE id IN (SELECT value FROM json_each(:message_ids))
-) AND m.sent_at >= (
-    SELECT min(min(sent_at, received_at)) - 1000 FROM messages
-    WHERE id IN (SELECT value FROM json_each(:message_ids))
-)
+WHERE m.chat_id IN (SELECT value FROM json_each(:chat_ids)) AND m.sent_at >= :since
   AND m.direction = 'outbound' AND m.segments = '[]'
   AND (EXISTS (SELECT 1 FROM proof_messages AS p WHERE p.message_id = m.id)
     OR EXISTS (SELECT 1 FROM summary_messages AS s WHERE s.message_id = m.id)

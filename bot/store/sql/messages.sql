@@ -110,17 +110,47 @@ WHERE chat_id = :chat_id AND state IN ('sending', 'sent')
       WHERE rest.turn_id = turns.id AND rest.part = 'question' AND rest.message_id <> :id
   );
 
+-- name: said_in
+-- In which chats some messages were said, with the earliest time of any in each.
+SELECT chat_id, min(min(sent_at, received_at)) AS since FROM messages
+WHERE id IN (SELECT value FROM json_each(:message_ids)) GROUP BY chat_id;
+
+-- name: shown_in
+-- The chats that have snapshots of a scope of which something rests on some messages.
+WITH leaning (stream_id) AS (
+    SELECT e.stream_id FROM proof_messages AS pm
+    JOIN proofs AS p ON p.id = pm.proof_id
+    JOIN entries AS e ON e.id = p.entry_id
+    WHERE pm.message_id IN (SELECT value FROM json_each(:message_ids))
+    UNION
+    SELECT stream_id FROM summary_messages
+    WHERE message_id IN (SELECT value FROM json_each(:message_ids))
+)
+SELECT DISTINCT n.chat_id FROM leaning
+JOIN streams AS t ON t.id = leaning.stream_id
+JOIN snapshots AS n ON n.scope_id = t.scope_id;
+
+-- name: chat_rows
+-- The rows of some chats.
+SELECT c.id FROM json_each(:chats) AS one
+JOIN chats AS c ON c.bot_id = one.value ->> 0 AND c.kind = one.value ->> 1
+    AND c.peer_id = one.value ->> 2;
+
 -- name: drop_quoting_answers!
--- Answers that quote a recalled text lose theirs.
+-- Answers that quote what is gone lose their text.
 DELETE FROM turn_lines
 WHERE part = 'answer'
   AND EXISTS (SELECT 1 FROM json_each(:texts) AS taken WHERE instr(text, taken.value) > 0)
-  AND turn_id IN (SELECT id FROM turns WHERE chat_id = :chat_id AND started_at >= :since);
+  AND turn_id IN (
+      SELECT id FROM turns
+      WHERE chat_id IN (SELECT value FROM json_each(:chat_ids)) AND started_at >= :since
+  );
 
 -- name: blank_quoting_messages!
 -- So do the stored copies of those answers.
 UPDATE messages SET text = '', segments = '[]'
-WHERE chat_id = :chat_id AND sent_at >= :since AND direction = 'outbound'
+WHERE chat_id IN (SELECT value FROM json_each(:chat_ids)) AND sent_at >= :since
+  AND direction = 'outbound' AND text <> ''
   AND EXISTS (SELECT 1 FROM json_each(:texts) AS taken WHERE instr(text, taken.value) > 0);
 
 -- name: by_rows

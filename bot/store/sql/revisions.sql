@@ -44,7 +44,7 @@ WHERE stream_id = :stream_id AND number IN (SELECT value FROM json_each(:replace
 ORDER BY number;
 
 -- name: recent_of
--- The newest changes of the streams of a chat, or of its group's stream alone.
+-- The newest changes of the streams of a chat, or of its group's stream alone, that tell anything.
 SELECT r.id, r.at, r.by, r.why, r.before, r.after, s.kind AS scope_kind, s.key
 FROM chats AS c
 JOIN streams AS t ON t.chat_id = c.id
@@ -52,6 +52,10 @@ JOIN scopes AS s ON s.id = t.scope_id
 JOIN revisions AS r ON r.stream_id = t.id
 WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
   AND (:members OR s.kind = 'group')
+  AND (json_type(r.before, '$.entries[0]') IS NOT NULL
+    OR json_type(r.after, '$.entries[0]') IS NOT NULL
+    OR json_type(r.before, '$.summary') IS NOT NULL
+    OR json_type(r.after, '$.summary') IS NOT NULL)
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: of_chat$

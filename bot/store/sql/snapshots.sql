@@ -47,7 +47,7 @@ RETURNING scope_id;
 
 -- name: touch!
 -- A turn has used some scopes.
-UPDATE snapshots SET active_at = max(active_at, :at)
+UPDATE snapshots SET active_at = :at
 WHERE chat_id = (
     SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
 ) AND scope_id IN (SELECT value FROM json_each(:scope_ids));
@@ -64,11 +64,13 @@ WHERE scope_id IN (SELECT value FROM json_each(:scope_ids));
 
 -- name: scopes_of_streams
 -- Whose memory some streams are.
-SELECT DISTINCT scope_id AS id FROM streams WHERE id IN (SELECT value FROM json_each(:stream_ids));
+SELECT id, bot_id, kind, key FROM scopes WHERE id IN (
+    SELECT scope_id FROM streams WHERE id IN (SELECT value FROM json_each(:stream_ids))
+);
 
 -- name: scope_row
--- The row of a scope.
-SELECT id FROM scopes WHERE bot_id = :bot_id AND kind = :scope_kind AND key = :key;
+-- One scope.
+SELECT id, bot_id, kind, key FROM scopes WHERE bot_id = :bot_id AND kind = :scope_kind AND key = :key;
 
 -- name: chats_with
 -- The chats that have snapshots of some scopes.

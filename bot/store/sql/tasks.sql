@@ -109,7 +109,8 @@ SET due_until = max(due_until, (SELECT coalesce(max(id), 0) FROM messages WHERE 
 WHERE chat_id = :chat_id AND task = :task;
 
 -- name: claimable
--- Tasks whose time has come, or whose worker died; the oldest first. Those of a chat that the
+-- Tasks whose time has come, or lies further ahead than any back-off (the clock was set back), or
+-- whose worker died; the oldest first. Those of a chat that the
 -- account left, or may not speak in, wait.
 SELECT t.*, c.bot_id, c.kind, c.peer_id, c.name, s.kind AS scope_kind, s.key AS scope_key
 FROM tasks AS t JOIN chats AS c ON c.id = t.chat_id
@@ -117,6 +118,8 @@ LEFT JOIN streams AS st ON st.id = t.stream_id
 LEFT JOIN scopes AS s ON s.id = st.scope_id
 WHERE t.id IN (
     SELECT id FROM tasks INDEXED BY tasks_due WHERE state = 'queued' AND next_run_at <= :now
+    UNION ALL
+    SELECT id FROM tasks INDEXED BY tasks_due WHERE state = 'queued' AND next_run_at > :too_late
     UNION ALL
     SELECT id FROM tasks INDEXED BY tasks_leased WHERE state = 'running' AND lease_until < :now
 ) AND c.removed_at IS NULL AND c.access <> 'disabled' AND c.muted_until <= :now

@@ -68,17 +68,18 @@ ORDER BY turn_id, position;
 -- name: load^
 -- Turns lately taken, for the limits: of a person in a minute and a day, of all in a minute (each
 -- with its start), and unaddressed ones of a chat in an hour. Taking a question back gives nobody
--- another turn.
+-- another turn. What began after now did so before the clock was set back.
 SELECT
     (SELECT count(*) FROM turns WHERE member_id = m.id AND started_at > :minute_ago
-        AND state IN ('sending', 'sent', 'failed', 'recalled')) AS member_minute,
+        AND started_at <= :now AND state IN ('sending', 'sent', 'failed', 'recalled')) AS member_minute,
     (SELECT count(*) FROM turns WHERE member_id = m.id AND started_at >= :day_start
         AND state IN ('sending', 'sent', 'failed', 'recalled')) AS member_day,
     (SELECT json_group_array(started_at) FROM (
         SELECT started_at FROM turns WHERE started_at > :minute_ago
-            AND state IN ('sending', 'sent', 'failed', 'recalled') ORDER BY started_at
+            AND started_at <= :now AND state IN ('sending', 'sent', 'failed', 'recalled') ORDER BY started_at
     )) AS all_minute,
-    (SELECT count(*) FROM turns WHERE started_at > :hour_ago AND addressed = 0
+    (SELECT count(*) FROM turns WHERE started_at > :hour_ago
+        AND started_at <= :now AND addressed = 0
         AND state IN ('sending', 'sent', 'recalled') AND chat_id = (
             SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
         )) AS unaddressed_hour
