@@ -52,7 +52,7 @@ async def tasks(stage: Stage) -> list[tuple[str, str, int]]:
 async def undo_newest(stage: Stage) -> bool:
     ((newest,),) = await stage.rows("SELECT max(id) FROM revisions")
     async with stage.app.db.transaction() as tx:
-        return await undo_revision(tx, newest, by="10002", at=stage.now)
+        return await undo_revision(tx, newest, by="10002", at=stage.now) is not None
 
 
 def compressions(stage: Stage) -> list[ModelRequest]:
