@@ -1,4 +1,4 @@
-"""``python -m bench [ingest|latency|startup|memory|reflection|year|all] [--short]``."""
+"""``python -m bench [ingest|latency|startup|memory|reflection|year|prompts|all] [--short]``."""
 
 import argparse
 import signal
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from loguru import logger
 
-from bench import ingest, latency, memory, reflection, startup, year
+from bench import ingest, latency, memory, prompts, reflection, startup, year
 from bench.figures import machine
 from bot.paths import ROOT
 
@@ -30,6 +30,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "memory": memory.measure,
     "reflection": reflection.measure,
     "year": year.measure,
+    "prompts": prompts.measure,
 }
 
 

@@ -169,9 +169,12 @@ def pack(contents: SnapshotContents, budget_chars: int) -> Packed:
     seen: set[str] = set()
     # Every line is counted with a break behind it, which the last one does not have.
     left = budget_chars + 1
-    for item in _in_packing_order(contents):
-        if left < MIN_LINE_CHARS and item.section in _LAST:
+    for section, told in _in_packing_order(contents):
+        if left < MIN_LINE_CHARS and section in _LAST:
             break
+        item = _item(section, told, left)
+        if item is None:
+            continue
         headings = {_TITLES[item.section], item.heading} - {""} - seen
         cost = sum(len(line) + 1 for line in (*headings, item.line))
         if cost <= left:
@@ -185,8 +188,22 @@ def pack(contents: SnapshotContents, budget_chars: int) -> Packed:
     )
 
 
-def _in_packing_order(contents: SnapshotContents) -> Iterator[_Item]:
-    """Yield what may be shown; lines are made as they are asked for, since few of many fit."""
+def _item(section: _Section, told: SnapshotEntry | str, room: int) -> _Item | None:
+    """Return what is to be shown as a line, ``None`` if it is empty or longer than ``room``."""
+    if isinstance(told, str):
+        line = single_line(told)
+        return _Item(section, f"- {line}") if line else None
+    # Most texts are clean already, and of most there is seen at once that they do not fit.
+    if len(told.text) > room and told.text.isprintable():
+        return None
+    text = single_line(told.text)
+    return _Item(section, _line(told, text), told) if text else None
+
+
+def _in_packing_order(
+    contents: SnapshotContents,
+) -> Iterator[tuple[_Section, SnapshotEntry | str]]:
+    """Yield what may be shown, raw: summaries and entries."""
     entries = sorted(contents.entries, key=_newness, reverse=True)
     entries.sort(key=lambda entry: entry.is_elsewhere)
     by_section: dict[_Section, list[SnapshotEntry]] = {section: [] for section in _TITLES}
@@ -195,11 +212,10 @@ def _in_packing_order(contents: SnapshotContents) -> Iterator[_Item]:
             by_section[section].append(entry)
     for section, of_section in by_section.items():
         if section == "summary":
-            lines = (single_line(summary) for summary in contents.summaries)
-            yield from (_Item(section, f"- {line}") for line in lines if line)
+            for summary in contents.summaries:
+                yield section, summary
         for entry in of_section:
-            if text := single_line(entry.text):
-                yield _Item(section, _line(entry, text), entry)
+            yield section, entry
 
 
 def _newness(entry: SnapshotEntry) -> tuple[str, int, int, int]:
