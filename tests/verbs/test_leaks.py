@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 
+from bot.conversation.tokens import estimator
 from bot.llm.protocol import ModelRequest
+from bot.memory.pack import TokenBudget
 from bot.model import Chat, Scope, Stream
+from bot.prefetch import prefetch
 from bot.store.memory import StreamWriter, rewrite
 from bot.worker import tick
 from tests.store.rows import said, store
@@ -114,6 +117,37 @@ ACROSS: Mapping[Turn, Shown] = {
     Turn("group 2", "A"): {("group 1", "A"): "profile pattern summary"},
 }
 
+IN_PACKS: Mapping[Turn, Shown] = {
+    Turn("private of A", "A"): {
+        ("private of A", "A"): "profile pattern daily memory note",
+        ("group 1", "A"): "profile pattern daily memory note",
+        ("group 2", "A"): "profile pattern daily memory note",
+    },
+    Turn("group 1", "A"): {
+        ("group 1", "group"): "profile daily memory note",
+        ("group 1", "A"): "profile pattern note",
+    },
+    Turn("group 1", "B"): {
+        ("group 1", "group"): "profile daily memory note",
+        ("group 1", "B"): "profile pattern note",
+    },
+    Turn("group 2", "A"): {
+        ("group 2", "group"): "profile daily memory note",
+        ("group 2", "A"): "profile pattern note",
+    },
+}
+PACKS_ACROSS: Mapping[Turn, Shown] = {
+    turn: dict.fromkeys(shown, "profile pattern") for turn, shown in ACROSS.items()
+}
+
+
+async def in_pack(stage: Stage, turn: Turn) -> str:
+    """What a turn is reminded of that asks for each document by its name."""
+    chat, by = PLACES[turn.place], str(PEOPLE[turn.speaker])
+    budget = TokenBudget(32_768, estimator("cjk"))
+    packs = [await prefetch(stage.app, chat, by, word, budget) for word in OF_A_PERSON.split()]
+    return "\n".join(pack.render() for pack in packs)
+
 
 async def in_prompt(stage: Stage, turn: Turn) -> str:
     """The whole prompt of a turn."""
@@ -140,6 +174,7 @@ class Surface:
 
 SURFACES = {
     "prompt": Surface(in_prompt, IN_PROMPTS, ACROSS),
+    "pack": Surface(in_pack, IN_PACKS, PACKS_ACROSS),
     "/我的记忆": Surface(in_own_memory, IN_OWN_MEMORY, ACROSS),
 }
 
