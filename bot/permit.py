@@ -25,6 +25,7 @@ from bot.errors import ModelError
 from bot.llm.protocol import ModelRequest, PromptMessage
 from bot.scene import Scene, read_scene
 from bot.settings import Settings, in_quiet_hours
+from bot.store.messages import recent_messages
 from bot.tell import tell_budget_spent
 
 BUDGET_SPENT = "the day's token budget is spent"
@@ -109,10 +110,9 @@ def _unasked(app: App, scene: Scene, decision: Go | Wait) -> str:
 
 
 async def _decides_to_join(app: App, scene: Scene) -> bool:
-    lines = [
-        message_line(stored, app.config.timezone, QUESTION_CHARS)
-        for stored in in_order(scene.recent)[-CONTEXT_LINES:]
-    ]
+    recent = await recent_messages(app.db, scene.chat, CONTEXT_LINES)
+    zone = app.config.timezone
+    lines = [message_line(stored, zone, QUESTION_CHARS) for stored in in_order(recent)]
     prompt = app.prompts.render("decide", name=app.name, lines="\n".join(lines))
     request = ModelRequest(
         "decide", (PromptMessage("user", prompt),), scene.question.chat, max_tokens=16

@@ -17,8 +17,8 @@ from bot.store.snapshots import Recollection
 from bot.store.turns import TurnLoad
 
 RECENT_MESSAGES = CONTEXT_LINES + 8
-"""So many messages are read to find the context among them; the rest are the question and the
-last answer."""
+"""Among so many of the newest messages the context is looked for: others are the question, the last
+answer, and what was recalled."""
 
 LONGEST_RUN = 200
 """More turns than this are not read: neither shown, nor looked through for loops."""
@@ -31,7 +31,8 @@ class Scene:
     question: Question
     settings: Settings
     chat_name: str
-    recent: list[StoredMessage]
+    told: list[StoredMessage]
+    """What was said since the turn before, in no order."""
     turns: list[Turn]
     """The newest answered turns, more than the prompt shows."""
     kept: int
@@ -60,8 +61,7 @@ class Scene:
     @property
     def context(self) -> list[StoredMessage]:
         """What was said since the turn before."""
-        recent = in_order(self.recent)
-        return context_of(recent, self.turns, self.question.messages)
+        return context_of(in_order(self.told), self.turns, self.question.messages)
 
 
 async def read_scene(app: App, question: Question) -> Scene:
@@ -91,8 +91,8 @@ async def read_scene(app: App, question: Question) -> Scene:
     return Scene(
         question=replace(question, messages=_unanswered(moment)),
         settings=settings,
-        chat_name=moment.situation.name,
-        recent=moment.recent,
+        chat_name=moment.chat_name,
+        told=moment.told,
         turns=moment.turns,
         kept=kept_turns(moment.sent_count, least),
         compactions=compactions(moment.sent_count, least),

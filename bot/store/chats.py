@@ -1,6 +1,7 @@
 """Chats, people and accounts: access, membership, names, notices, requests."""
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,6 +75,16 @@ def situation_of(row: sqlite3.Row) -> Situation:
         blocked=bool(row["blocked"]),
         quotes_bot=row["quoted_direction"] == "outbound",
     )
+
+
+def name_call(chat: Chat) -> Call:
+    """Return the query for the name of a chat, for a visit that asks more."""
+    return (_sql.chat_name, chat_key(chat))
+
+
+def name_of(rows: Sequence[sqlite3.Row]) -> str:
+    """Return the name that the rows of ``name_call`` hold, empty if there is none."""
+    return rows[0]["name"] if rows else ""
 
 
 async def ensure_chat(tx: aiosqlite.Connection, chat: Chat, at: int) -> None:

@@ -69,9 +69,10 @@ async def chat_row(db: Database, chat: Chat) -> int | None:
         return await _sql.chat_row(connection, **chat_key(chat))
 
 
-def told_call(chat: Chat, limit: int) -> Call:
-    """Return a query for what was said last in a chat, newest first, for a visit that asks more."""
-    return (_sql.told, {**chat_key(chat), "limit": limit})
+def told_call(chat: Chat, limit: int, after_id: int) -> Call:
+    """Return a query for what was said after a row in a chat, in no order, for a visit that asks
+    more. Only the newest ``limit`` messages are looked at."""
+    return (_sql.told, {**chat_key(chat), "limit": limit, "after_id": after_id})
 
 
 def told_message(row: aiosqlite.Row, chat: Chat) -> StoredMessage:

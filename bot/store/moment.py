@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from bot.model import Chat, StoredMessage, Turn
-from bot.store.chats import Situation, situation_call, situation_of
+from bot.store.chats import name_call, name_of
 from bot.store.database import Database
 from bot.store.entry_search import Candidate, candidates
 from bot.store.messages import (
@@ -36,7 +36,7 @@ class Wanted:
     quoted_ids: Sequence[str]
     """The platform ids that they quote."""
     recent: int
-    """How many of the newest messages."""
+    """Among how many of the newest messages what was said since the last turn is looked for."""
     turns: int
     """How many of the newest turns."""
     now: int
@@ -57,14 +57,15 @@ class Moment:
 
     messages: list[StoredMessage]
     """Those to answer as they stand now, recalled ones left out."""
-    recent: list[StoredMessage]
-    """The newest of the chat, recalled ones left out, oldest first, without their segments."""
+    told: list[StoredMessage]
+    """What was said since the last answered turn, recalled messages left out, in no order, without
+    their segments."""
     turns: list[Turn]
     """The newest answered ones, oldest first."""
     sent_count: int
     """How many answered turns the chat has."""
     load: TurnLoad
-    situation: Situation
+    chat_name: str
     tokens: int
     """What the purposes cost since the day began."""
     quotes: list[StoredMessage]
@@ -85,27 +86,28 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
     chat, asker = wanted.chat, wanted.sender_id
     calls = (
         by_rows_call(wanted.row_ids),
-        told_call(chat, wanted.recent),
         *recent_calls(chat, wanted.turns),
         count_call(chat),
         load_call(chat, asker, wanted.now, wanted.day_start),
-        situation_call(chat, asker),
+        name_call(chat),
         tokens_call(wanted.day_start, wanted.purposes),
         *recollection_calls(chat, asker, cross_group=wanted.cross_group),
         *(newest_with_id_call(chat, quoted) for quoted in wanted.quoted_ids),
     )
-    rows, recent, turns, lines, count, load, known, tokens, readable, kept, crosses, *quotes = (
+    rows, turns, lines, count, load, name, tokens, readable, kept, crosses, *quotes = (
         run(connection, call) for call in calls
     )
     recollection = recollection_of(readable, kept, crosses, chat.bot_id)
     query = "\n".join(row["text"] for row in rows)
+    since = max((row["context_until"] for row in turns), default=0)
+    told = run(connection, told_call(chat, wanted.recent, since))
     return Moment(
         messages=[stored_message(row, chat) for row in rows],
-        recent=[told_message(row, chat) for row in reversed(recent)],
+        told=[told_message(row, chat) for row in told],
         turns=turns_of(turns, lines),
         sent_count=count[0][0],
         load=load_of(load[0]),
-        situation=situation_of(known[0]),
+        chat_name=name_of(name),
         tokens=tokens[0][0],
         quotes=[stored_message(row, chat) for found in quotes for row in found],
         recollection=recollection,

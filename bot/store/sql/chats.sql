@@ -29,6 +29,10 @@ LEFT JOIN messages AS quoted ON quoted.id = (
     ORDER BY sent_at DESC LIMIT 1
 );
 
+-- name: chat_name
+-- What a chat calls itself.
+SELECT name FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id;
+
 -- name: switched_chats
 -- Those that an operator switched on or off.
 SELECT bot_id, kind, peer_id, access FROM chats WHERE access <> '';

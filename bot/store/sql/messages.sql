@@ -10,15 +10,22 @@ ORDER BY sent_at DESC, messages.id DESC
 LIMIT :limit;
 
 -- name: told
--- The same, without what only an answer needs to know of a message: its segments and mentions.
+-- Of the newest messages of a chat by time, those that were stored after a row, without what only an
+-- answer needs to know of a message: its segments and mentions. The newest are found in the index
+-- alone, so that only the rows of later ones are read; tombstones take places among them.
 SELECT messages.id, platform_id, direction, messages.kind, sent_at, received_at, local_date,
     sequence, sender_name, text, recalled_at, forgotten_at, m.user_id, m.anonymous
 FROM messages JOIN members AS m ON m.id = messages.member_id
-WHERE chat_id = (
-    SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
-) AND recalled_at IS NULL AND forgotten_at IS NULL
-ORDER BY sent_at DESC, messages.id DESC
-LIMIT :limit;
+WHERE messages.id IN (
+    SELECT id FROM (
+        SELECT id FROM messages
+        WHERE chat_id = (
+            SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+        )
+        ORDER BY sent_at DESC, id DESC
+        LIMIT :limit
+    ) WHERE id > :after_id
+) AND recalled_at IS NULL AND forgotten_at IS NULL;
 
 -- name: newest_with_id^
 -- Platform ids are reused; the newest row with one is meant.
