@@ -54,8 +54,9 @@ run: $(STAMP) | .env ## set up if needed, then start the bot
 demo: $(STAMP) ## play a sample week and show what is remembered and why (about a minute, no key)
 	@exec $(BIN)/python -m bot demo $(ARGS)
 
-test: $(STAMP) ## run the tests; more of pytest's options by ARGS="-k word"
-	@$(BIN)/python -m pytest $(ARGS)
+# A file's tests share what they started, so files are dealt out whole.
+test: $(STAMP) ## run the tests on all cores; more of pytest's options by ARGS="-k word"
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
 lint: $(STAMP) ## ruff: rules and format
 	@$(BIN)/ruff check .
