@@ -142,7 +142,16 @@ class ModelRefused(ModelError):
 
 
 class ContextTooLong(ModelError):
-    """The prompt does not fit the model's window."""
+    """The prompt does not fit the model's window.
+
+    Args:
+        cause: what refused it.
+        window_tokens: how long a prompt may be, where the provider told it.
+    """
+
+    def __init__(self, cause: str = "", *, window_tokens: int | None = None) -> None:
+        super().__init__(cause)
+        self.window_tokens = window_tokens
 
 
 class ModelAnswerInvalid(ModelError):

@@ -372,6 +372,7 @@ def _answer(completion: Completion, tokens: Tokens, route: Route) -> ModelAnswer
         prompt_tokens=tokens.prompt,
         cached_tokens=tokens.cached,
         completion_tokens=tokens.completion,
+        tool_calls=completion.tool_calls,
     )
 
 
