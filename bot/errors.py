@@ -146,11 +146,15 @@ class ContextTooLong(ModelError):
 
     Args:
         cause: what refused it.
+        model: whose window it is, where that is known.
         window_tokens: how long a prompt may be, where the provider told it.
     """
 
-    def __init__(self, cause: str = "", *, window_tokens: int | None = None) -> None:
+    def __init__(
+        self, cause: str = "", *, model: str = "", window_tokens: int | None = None
+    ) -> None:
         super().__init__(cause)
+        self.model = model
         self.window_tokens = window_tokens
 
 

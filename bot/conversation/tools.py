@@ -5,7 +5,7 @@ See ``docs/tools.md``, "What a tool is".
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,3 +48,26 @@ class ToolResult:
     is_error: bool = False
     message_ids: tuple[int, ...] = ()
     """See ``ToolOutput``."""
+
+
+class AnyTool(Protocol):
+    """A tool as it may be given to a program that is not yet there; see ``bot/tools/tool.py``."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What a model is told of it."""
+        ...
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long one call may take."""
+        ...
+
+    @property
+    def operators_only(self) -> bool:
+        """Whether it is for ``SUPERUSERS`` alone."""
+        ...
+
+    async def run(self, surroundings: Any, arguments: Mapping[str, Any]) -> str | ToolOutput:
+        """Do it and return what the model is told."""
+        ...

@@ -27,6 +27,8 @@ def in_plain_words(messages: Sequence[PromptMessage], *, but_of: str) -> Sequenc
             _add_result(told, called.get(message.call_id), message.content)
         elif message.calls and not is_own:
             called = {call.id: call for call in message.calls}
+        elif told and message.role == told[-1].role == "user":
+            told[-1] = PromptMessage("user", f"{told[-1].content}\n{message.content}")
         else:
             told.append(message)
     return told

@@ -201,7 +201,7 @@ def blames_account(rejection: Rejection) -> bool:
     return bool(_CONFIGURATION_WORDS.search(words) or _OUT_OF_QUOTA.search(words))
 
 
-def error_for(rejection: Rejection, where: str) -> ModelError:
+def error_for(rejection: Rejection, where: str, model: str = "") -> ModelError:
     """Return the exception for ``rejection``; ``where`` names model and endpoint.
 
     Its text has the status, the code and a cure, and none of the provider's own words.
@@ -210,7 +210,7 @@ def error_for(rejection: Rejection, where: str) -> ModelError:
         return ModelRefused(f"{where} refuses the content{_coded(rejection)}")
     if finds_too_long(rejection):
         text = f"{where}: the prompt is too long{_coded(rejection)}"
-        return ContextTooLong(text, window_tokens=told_window(rejection))
+        return ContextTooLong(text, model=model, window_tokens=told_window(rejection))
     if rejection.is_about_request and not blames_account(rejection):
         return ModelAnswerInvalid(f"{where} does not accept the request{_coded(rejection)}")
     blamed = "check key, credit and model" if blames_account(rejection) else ""

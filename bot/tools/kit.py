@@ -9,4 +9,4 @@ BUILT_IN: tuple[Tool, ...] = ()
 
 def toolbox(app: App) -> tuple[Tool, ...]:
     """Return every tool of the program, whoever may use it."""
-    return BUILT_IN
+    return (*BUILT_IN, *app.tools)

@@ -3,12 +3,12 @@
 See ``docs/tools.md``, "What a tool is".
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from bot.app import App
-from bot.conversation.tools import ToolOutput, ToolSpec
+from bot.conversation.tools import ToolOutput, ToolResult, ToolSpec
 from bot.scene import Scene
 
 
@@ -20,6 +20,11 @@ class Surroundings:
     scene: Scene
     shown_rows: frozenset[int]
     """The message rows that the prompt shows already, those of earlier results included."""
+
+    def showing(self, results: Iterable[ToolResult]) -> "Surroundings":
+        """Return the surroundings once some results are in the prompt as well."""
+        rows = self.shown_rows.union(*(result.message_ids for result in results))
+        return replace(self, shown_rows=rows)
 
 
 class Tool(Protocol):
