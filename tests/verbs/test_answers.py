@@ -342,7 +342,7 @@ FAILURES: list[Line] = [
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
 async def test_who_addressed_the_bot_in_vain_gets_one_short_apology(stage: Stage, failure: Line):
-    stage.model.enqueue(failure, failure)
+    stage.model.enqueue(*[failure] * 20)
     stage.say(GROUP, FISH, AT_BOT, " 在吗")
     await stage.advance(5)
     (text,) = stage.texts()
