@@ -56,9 +56,13 @@ class Calibration:
             estimated: what it was thought to be.
             window_tokens: what the provider said of its window, if anything.
         """
+        known = self
         if window_tokens is not None and window_tokens >= LEAST_WINDOW_TOKENS:
-            return replace(self, window_tokens=window_tokens)
-        return replace(self, limit_tokens=max(LEAST_WINDOW_TOKENS, REFUSED_SHARE * estimated))
+            known = replace(self, window_tokens=window_tokens)
+            if estimated * self.ratio > window_tokens:
+                return known
+        # It tells nothing, or by its number the prompt should have fitted.
+        return replace(known, limit_tokens=max(LEAST_WINDOW_TOKENS, REFUSED_SHARE * estimated))
 
     def room(self, window_tokens: int, share: float) -> int:
         """Return how many estimated tokens a prompt may have.

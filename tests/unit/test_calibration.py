@@ -40,6 +40,11 @@ def test_a_window_that_a_refusal_tells_is_believed():
     assert known.room(4_000, 0.5) == 2_000
 
 
+def test_a_prompt_that_should_have_fitted_by_the_told_window_is_not_sent_again():
+    known = Calibration().after_refusal(6_000, 8_192)
+    assert known.room(128_000, 1) == 5_400
+
+
 def test_an_odd_window_is_not_believed():
     known = Calibration().after_refusal(10_000, 12)
     assert known.room(128_000, 1) == 9_000
