@@ -13,6 +13,7 @@ from bot.app import App
 from bot.conversation.calibration import Calibration
 from bot.conversation.fitting import Fitted, fitted, tokens, tool_tokens
 from bot.conversation.model_windows import window_tokens
+from bot.conversation.outgoing import without_thinking
 from bot.conversation.tokens import CountTokens, estimator
 from bot.conversation.tools import ToolSpec
 from bot.conversation.turn_request import TurnRequest
@@ -20,12 +21,19 @@ from bot.errors import ContextTooLong, ModelNotConfigured
 from bot.llm.protocol import ModelAnswer, ModelRequest
 from bot.model import Chat, ToolRound
 from bot.scene import Scene
+from bot.text import clipped
 from bot.tools.kit import toolbox
 from bot.tools.tool import Surroundings
 from bot.use_tools import Attempt, LessonsFor, no_lessons, offered, use_tools
 
 MAX_ROUNDS = 8
 """So often a model may call tools in a turn; then it has to answer."""
+
+MAX_USES = 24
+"""So many uses of tools end the rounds as well."""
+
+MAX_SAID_CHARS = 2_000
+"""Of what a model says beside its calls, so much stays in the conversation."""
 
 LAST_WORD = "（不能再用工具了。请根据以上结果直接回答。）"
 
@@ -75,25 +83,31 @@ async def ask(
     tools = offered(app, scene, toolbox(app))
     specs = tuple(tool.spec for tool in tools)
     means = _means(app, scene)
-    given, fit = await _complete(app, scene, means, request, specs)
-    if not tools or not given.tool_calls:
-        return Asked(given, folded=fit.folded)
+    surroundings = Surroundings(app, scene, shown_rows)
     rounds: list[ToolRound] = []
     attempts: list[Attempt] = []
-    folded = fit.folded
-    surroundings = Surroundings(app, scene, shown_rows)
-    while given.tool_calls and len(rounds) < MAX_ROUNDS:
-        made = await use_tools(surroundings, tools, given.tool_calls, lessons_for)
-        surroundings = surroundings.showing(each.result for each in made)
-        attempts += made
-        rounds.append(ToolRound(given.model, given.text, tuple(each.use for each in made)))
-        request = request.with_round(rounds[-1])
-        if len(rounds) == MAX_ROUNDS:
+    folded = 0
+    while True:
+        is_last = len(rounds) >= MAX_ROUNDS or len(attempts) >= MAX_USES
+        if is_last:
             request, specs = request.with_last_word(LAST_WORD), ()
         given, fit = await _complete(app, scene, means, request, specs)
         folded = max(folded, fit.folded)
-    await note_outcome(app, scene.chat, attempts)
+        if not specs or not given.tool_calls:
+            break
+        made = await use_tools(surroundings, tools, given.tool_calls, lessons_for)
+        surroundings = surroundings.showing(each.result for each in made)
+        attempts += made
+        rounds.append(_round(given, made))
+        request = request.with_round(rounds[-1])
+    if attempts:
+        await note_outcome(app, scene.chat, attempts)
     return Asked(given, tuple(rounds), folded)
+
+
+def _round(given: ModelAnswer, made: Sequence[Attempt]) -> ToolRound:
+    said = clipped(without_thinking(given.text), MAX_SAID_CHARS) if given.text else ""
+    return ToolRound(given.model, said, tuple(each.use for each in made))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ Schema = Mapping[str, Any]
 MAX_DEPTH = 12
 """Of nested schemas; deeper values are taken as they are."""
 
+MAX_KEPT_CHARS = 4_000
+"""Longer arguments do not stay in the conversation."""
+
 NOT_AN_OBJECT = "参数必须是一个 JSON 对象"
 
 _NAMES = {
@@ -48,7 +51,10 @@ def read_arguments(text: str, schema: Schema) -> dict[str, Any]:
 
 
 def plain_arguments(text: str) -> str:
-    """Return ``text`` if it is a JSON object, else an empty one: providers read it again."""
+    """Return ``text`` if it is a JSON object of no great length, else an empty one: providers read
+    it again, with every prompt that shows the call."""
+    if len(text) > MAX_KEPT_CHARS:
+        return "{}"
     try:
         value = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):

@@ -5,7 +5,7 @@ See ``docs/architecture.md``, "Token budget".
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import dropwhile, takewhile
@@ -53,12 +53,12 @@ class Fitted:
 
 def most_tokens(messages: Messages) -> int:
     """Return what no estimate of a prompt exceeds, without looking at its letters."""
-    return sum(len(each.content) + _called_chars(each) + MESSAGE_TOKENS for each in messages)
+    return sum([len(each.content) for each in messages]) + _beside(messages)
 
 
-def tokens(messages: Iterable[PromptMessage], count: CountTokens) -> int:
+def tokens(messages: Messages, count: CountTokens) -> int:
     """Return the estimated tokens of a prompt, those of its tools apart."""
-    return sum(count(each.content) + _called_chars(each) + MESSAGE_TOKENS for each in messages)
+    return sum([count(each.content) for each in messages]) + _beside(messages)
 
 
 @lru_cache(maxsize=64)
@@ -68,8 +68,11 @@ def tool_tokens(tools: tuple[ToolSpec, ...], count: CountTokens) -> int:
     return sum(count(json.dumps(each, ensure_ascii=False)) for each in told)
 
 
-def _called_chars(message: PromptMessage) -> int:
-    return sum(len(call.name) + len(call.arguments) for call in message.calls)
+def _beside(messages: Messages) -> int:
+    """Return what messages cost beside their texts."""
+    calls = [call for each in messages if each.calls for call in each.calls]
+    called = sum(len(call.name) + len(call.arguments) for call in calls)
+    return called + MESSAGE_TOKENS * len(messages)
 
 
 def fitted(request: TurnRequest, room: int, count: CountTokens, *, kept: int) -> Fitted:

@@ -92,7 +92,7 @@ async def add_turn(
         await touch_snapshots(tx, turn.chat, turn.scope_ids, turn.started_at)
     if turn.packed_ids:
         await count_uses(tx, turn.packed_ids, turn.local_date)
-    if turn.tools:
+    if turn.tools and state == "sending":
         await keep_tools(tx, turn_id, turn.tools)
     return turn_id
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.ask import LAST_WORD, MAX_ROUNDS
+from bot.ask import LAST_WORD, MAX_ROUNDS, MAX_SAID_CHARS
 from bot.conversation.tools import ToolCall, ToolOutput
 from bot.errors import ModelUnavailable, ToolError
 from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage
@@ -102,6 +102,26 @@ async def test_a_model_that_never_ends_calling_is_told_to_answer(tmp_path: Path)
     assert (len(requests), len(tool.asked)) == (last, MAX_ROUNDS)
     assert [bool(request.tools) for request in requests] == [True] * MAX_ROUNDS + [False]
     assert requests[-1].messages[-1].content == LAST_WORD
+
+
+async def test_many_calls_at_once_end_the_rounds_as_well(tmp_path: Path):
+    tool = StagedTool()
+    many = calling(*(look(call_id=f"c{n}") for n in range(10)))
+    async with open_stage(tmp_path, tools=(tool,)) as stage:
+        stage.model.enqueue(many, many, many)
+        await ask(stage)
+        assert stage.texts() == ["好的"]
+        assert [bool(request.tools) for request in stage.model.requests] == [*[True] * 3, False]
+    assert len(tool.asked) == 30
+
+
+async def test_what_a_model_thinks_beside_its_calls_does_not_stay(tmp_path: Path):
+    async with open_stage(tmp_path, tools=(StagedTool(),)) as stage:
+        stage.model.enqueue(calling(look(), text="<think>他想干嘛</think>我看看" + "啊" * 9_000))
+        await ask(stage)
+        (said,) = [m.content for m in stage.model.requests[1].messages if m.calls]
+    assert said.startswith("我看看啊")
+    assert len(said) == MAX_SAID_CHARS
 
 
 async def test_a_turn_without_calls_is_one_request(tmp_path: Path):
@@ -256,9 +276,12 @@ async def test_the_next_prompts_show_calls_and_results_as_they_were_sent(tmp_pat
         assert again.model.requests[0].messages[2:6] == before.messages[2:6]
 
 
-async def test_arguments_that_are_no_json_are_not_sent_again(tmp_path: Path):
+@pytest.mark.parametrize("arguments", ["{nonsense", '{"query": "' + "长" * 4_000 + '"}'])
+async def test_arguments_that_are_no_json_or_too_long_are_not_sent_again(
+    tmp_path: Path, arguments: str
+):
     async with open_stage(tmp_path, tools=(StagedTool(),)) as stage:
-        stage.model.enqueue(calling(ToolCall("a", "look", "{nonsense")))
+        stage.model.enqueue(calling(ToolCall("a", "look", arguments)))
         await ask(stage)
         (called,) = [m for m in stage.model.requests[1].messages if m.calls]
     assert called.calls[0].arguments == "{}"

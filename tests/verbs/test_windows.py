@@ -138,12 +138,13 @@ async def test_what_is_left_out_of_one_prompt_is_not_lost(tmp_path: Path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 async def test_ten_thousand_turns_at_32_k(tmp_path: Path):
     await _many_turns(tmp_path, 10_000)
 
 
-async def test_hundreds_of_turns_at_32_k(tmp_path: Path):
-    await _many_turns(tmp_path, 60)
+async def test_a_long_conversation_at_32_k(tmp_path: Path):
+    await _many_turns(tmp_path, 120)
 
 
 async def _many_turns(path: Path, turns: int) -> None:
