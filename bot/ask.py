@@ -100,6 +100,8 @@ async def ask(
         attempts += made
         rounds.append(_round(given, made))
         request = request.with_round(rounds[-1])
+    if folded:
+        logger.debug("{} turns of {} do not fit any more", folded, scene.chat)
     if attempts:
         await note_outcome(app, scene.chat, attempts)
     return Asked(given, tuple(rounds), folded)

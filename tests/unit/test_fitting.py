@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from bot.conversation.fitting import (
     LEAST_RESULT_CHARS,
+    NOW,
     SHORTENED,
     Fitted,
     fitted,
@@ -122,6 +124,11 @@ def test_at_the_last_the_question_alone_is_left_and_then_cut():
     (question,) = found.request.lines
     assert len(json.loads(question.text)["text"]) == 500
     assert size(found.request) <= 900
+
+
+def test_the_tail_says_when_it_is_on_a_line_of_its_own():
+    tail = (Path(__file__).parent / "golden" / "tail_group_memory.txt").read_text("utf-8")
+    assert sum(each.startswith(NOW) for each in tail.split("\n")) == 1
 
 
 def test_what_cannot_fit_is_as_short_as_it_can_be_made():
