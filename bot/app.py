@@ -2,14 +2,16 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loguru import logger
 
 from bot.clock import Clock
 from bot.config import Config
+from bot.conversation.calibration import Calibration
 from bot.conversation.floor import Floor, Pace
 from bot.conversation.pacing import SendLimits
+from bot.conversation.tools import AnyTool
 from bot.errands import Errands
 from bot.errors import StoreBusy
 from bot.llm.openai_model import OpenAIModel
@@ -51,6 +53,10 @@ class App:
     errands: Errands
     started_at: int
     """UTC milliseconds."""
+    tools: tuple[AnyTool, ...] = ()
+    """Beside those that are built in."""
+    calibrations: dict[str, Calibration] = field(default_factory=dict)
+    """What calls have taught of each model, since the start."""
 
     @property
     def name(self) -> str:
@@ -122,7 +128,10 @@ def _warn_wait(error: StoreBusy) -> None:
 
 @asynccontextmanager
 async def open_app(
-    config: Config, clock: Clock, model: ChatModel | None = None
+    config: Config,
+    clock: Clock,
+    model: ChatModel | None = None,
+    tools: tuple[AnyTool, ...] = (),
 ) -> AsyncIterator[App]:
     """Put the program together and take it apart at the end, with nothing left unwritten.
 
@@ -130,6 +139,7 @@ async def open_app(
         config: the static configuration.
         clock: the wall clock, or a virtual one.
         model: for tests and the demo; the configured one by default.
+        tools: beside those that are built in.
 
     Raises:
         StoreError: the database cannot be opened or migrated.
@@ -166,6 +176,7 @@ async def open_app(
             patience=patience,
             errands=errands,
             started_at=clock.now(),
+            tools=tools,
         )
         # The first to end: nobody works on what is being taken apart.
         stack.push_async_callback(errands.stop)

@@ -17,6 +17,7 @@ QunyiError
 │   ├── ModelRefused       the provider refuses the content
 │   ├── ContextTooLong     the prompt is longer than the model's window
 │   └── ModelAnswerInvalid no choices, or an answer that is not what the API promises
+├── ToolError              a tool could not do what it was asked; the model is told
 ├── TurnWithdrawn          the question was recalled, or the bot silenced, before the answer
 ├── SimulatorError         of the simulator alone; its own tree is in bot/simulate/errors.py
 ├── DemoError              of the demo alone: it cannot be played; bot/demo/errors.py
@@ -141,11 +142,28 @@ class ModelRefused(ModelError):
 
 
 class ContextTooLong(ModelError):
-    """The prompt does not fit the model's window."""
+    """The prompt does not fit the model's window.
+
+    Args:
+        cause: what refused it.
+        model: whose window it is, where that is known.
+        window_tokens: how long a prompt may be, where the provider told it.
+    """
+
+    def __init__(
+        self, cause: str = "", *, model: str = "", window_tokens: int | None = None
+    ) -> None:
+        super().__init__(cause)
+        self.model = model
+        self.window_tokens = window_tokens
 
 
 class ModelAnswerInvalid(ModelError):
     """The endpoint answered, but not with a completion."""
+
+
+class ToolError(QunyiError):
+    """A tool could not do what it was asked; the model is told."""
 
 
 class TurnWithdrawn(QunyiError):

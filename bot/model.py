@@ -153,6 +153,29 @@ class TurnLine(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolUse:
+    """One use of a tool in a turn, as the model called it and was told of it."""
+
+    call_id: str
+    name: str
+    arguments: str
+    """JSON."""
+    result: str
+    message_ids: tuple[int, ...] = ()
+    """The rows of the messages whose words are in the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRound:
+    """What one answer of a model wanted done, and what came of it."""
+
+    model: str
+    text: str
+    """What it said besides."""
+    uses: tuple[ToolUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """A turn as it stands in the conversation of a chat."""
 
@@ -168,6 +191,8 @@ class Turn:
     context_until: int
     """The newest message row that the turn showed."""
     lines: tuple[TurnLine, ...]
+    tools: tuple[ToolRound, ...] = ()
+    """What tools were used before the answer."""
 
 
 # Memory. See docs/memory.md.

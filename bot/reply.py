@@ -11,14 +11,15 @@ from itertools import chain
 from loguru import logger
 
 from bot.app import App
+from bot.ask import ask
 from bot.clock import local_date, local_time
 from bot.conversation.floor import Question
 from bot.conversation.outgoing import Blocked, Empty, Silent, Spoken, answer_text
-from bot.conversation.prompt import answer_text as told_answer
-from bot.conversation.prompt import new_turn_text, question_text, turn_lines
+from bot.conversation.prompt import turn_lines
+from bot.conversation.turn_request import TurnRequest, turn_messages
 from bot.errors import ModelAnswerInvalid, ModelError, ModelNotConfigured, SendError
 from bot.inject import Injection, inject
-from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage
+from bot.llm.protocol import ModelAnswer, PromptMessage
 from bot.permit import permitted
 from bot.scene import Scene
 from bot.speak import keep_turn, speak
@@ -28,9 +29,6 @@ from bot.text import display_name, json_line
 
 WEEKDAYS = "一二三四五六日"
 """Monday first."""
-
-RECALLED_ANSWER = "（已撤回）"
-"""What stands for an answer of which nothing is left."""
 
 
 async def answer(app: App, question: Question) -> bool:
@@ -46,10 +44,12 @@ async def answer(app: App, question: Question) -> bool:
         return False
     injection = await inject(app, scene)
     turn = _new_turn(app, scene, injection)
-    app.floor.shows(question, _shown_rows(scene, turn))
+    shown = frozenset(_shown_rows(scene, turn))
+    app.floor.shows(question, shown)
     try:
-        given = await app.model.complete(_request(app, scene, injection, turn))
-        turn = replace(turn, model=given.model, endpoint=given.endpoint)
+        asked = await ask(app, scene, _request(app, scene, injection, turn), shown)
+        given = asked.answer
+        turn = replace(turn, model=given.model, endpoint=given.endpoint, tools=asked.rounds)
         return await _deliver(app, scene, turn, given)
     except ModelNotConfigured as error:
         logger.warning("no answer: {}", error)
@@ -80,11 +80,15 @@ def _new_turn(app: App, scene: Scene, injection: Injection) -> NewTurn:
 
 def _shown_rows(scene: Scene, turn: NewTurn) -> Iterator[int]:
     """Yield the messages that the prompt of a turn shows."""
-    told = chain.from_iterable(kept.lines for kept in scene.shown_turns)
-    return (line.message_id for line in chain(told, turn.lines) if line.message_id is not None)
+    for line in chain(turn.lines, *(told.lines for told in scene.shown_turns)):
+        if line.message_id is not None:
+            yield line.message_id
+    for told in scene.shown_turns:
+        for one in told.tools:
+            yield from chain.from_iterable(use.message_ids for use in one.uses)
 
 
-def _request(app: App, scene: Scene, injection: Injection, turn: NewTurn) -> ModelRequest:
+def _request(app: App, scene: Scene, injection: Injection, turn: NewTurn) -> TurnRequest:
     chat = scene.question.chat
     system = app.prompts.render(
         "reply",
@@ -95,15 +99,14 @@ def _request(app: App, scene: Scene, injection: Injection, turn: NewTurn) -> Mod
         may_be_silent=scene.settings.reply_mode == "auto",
         language=scene.settings.reply_language,
     )
-    messages = [PromptMessage("system", system)]
-    if injection.standing:
-        messages.append(PromptMessage("system", injection.standing))
-    for told in scene.shown_turns:
-        messages.append(PromptMessage("user", question_text(told.lines)))
-        messages.append(PromptMessage("assistant", told_answer(told.lines) or RECALLED_ANSWER))
-    tail = _tail(app, scene, injection)
-    messages.append(PromptMessage("user", new_turn_text(turn.lines, tail)))
-    return ModelRequest("chat", tuple(messages), chat)
+    standing = injection.standing
+    return TurnRequest(
+        rules=PromptMessage("system", system),
+        memory=(PromptMessage("system", standing),) if standing else (),
+        earlier=tuple(map(turn_messages, scene.shown_turns)),
+        lines=turn.lines,
+        tail=_tail(app, scene, injection),
+    )
 
 
 def _chat_line(scene: Scene) -> str:

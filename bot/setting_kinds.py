@@ -28,6 +28,7 @@ KindName = Literal[
     "ids",
     "budget",
     "prices",
+    "windows",
 ]
 
 MINUTES_PER_DAY = 24 * 60
@@ -348,6 +349,18 @@ ModelPrices = Annotated[
         "prices",
         ' JSON 对象，如 {"模型名": {"prompt": 2, "cached": 0.5, "completion": 8}}，'
         "是每百万 token 的价格",
+        _json,
+    ),
+]
+ModelWindows = Annotated[
+    dict[
+        Annotated[str, Field(min_length=1, max_length=200)],
+        Annotated[int, Field(strict=True, ge=1_000, le=100_000_000)],
+    ],
+    Field(max_length=LIST_MAX_ITEMS),
+    Kind(
+        "windows",
+        ' JSON 对象，如 {"模型名": 32768}，是该模型能读写的 token 数，1000 到 100000000',
         _json,
     ),
 ]

@@ -35,6 +35,7 @@ from bot.setting_kinds import (
     MemoryPolicyName,
     Minutes,
     ModelPrices,
+    ModelWindows,
     Persona,
     PrivateAccess,
     QuietHours,
@@ -361,6 +362,12 @@ class Settings(FrozenModel):
         {},
         "各模型每百万 token 的价格，用来估算费用",
         "Prices of a million tokens by model, for estimates of cost",
+    )
+
+    model_windows: ModelWindows = _setting(
+        {},
+        "各模型的上下文长度（token），覆盖内置的表",
+        "Context windows of models in tokens, instead of those of the built-in table",
     )
 
     @model_validator(mode="after")

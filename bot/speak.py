@@ -15,6 +15,7 @@ from bot.platform.outbox import Letter
 from bot.scene import Scene
 from bot.send import quote_of, send
 from bot.store.messages import messages_by_rows, replace_text
+from bot.store.tool_history import without_shown
 from bot.store.turns import NewTurn, add_turn, finish_turn
 
 
@@ -36,12 +37,14 @@ async def _as_it_stands(app: App, turn: NewTurn) -> NewTurn:
     lines = tuple(
         line for line in turn.lines if line.message_id not in gone or line.part == "question"
     )
-    return replace(turn, lines=lines)
+    tools = tuple(without_shown(one, gone) for one in turn.tools) if gone else turn.tools
+    return replace(turn, lines=lines, tools=tools)
 
 
 async def _recalled_rows(app: App, turn: NewTurn) -> set[int]:
     """Return which of the messages that a turn shows are recalled by now."""
     shown = {line.message_id for line in turn.lines if line.message_id is not None}
+    shown |= {row_id for one in turn.tools for use in one.uses for row_id in use.message_ids}
     return shown - {stored.row_id for stored in await messages_by_rows(app.db, shown)}
 
 

@@ -9,8 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bot.conversation.tools import ToolCall
 from bot.errors import ModelAnswerInvalid, ModelError, ModelRefused, ModelUnavailable
+from bot.llm.characters import whole_characters
 from bot.llm.rejection import REFUSAL_FINISHES
+from bot.llm.tool_calls import CallPieces, calls_in
 
 MAX_TOKENS_BELIEVED = 1_000_000_000
 """A count beyond it is nonsense, and would not fit the database."""
@@ -30,10 +33,11 @@ NO_TOKENS = Tokens()
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The text of the first choice, without any reasoning."""
+    """The first choice, without any reasoning."""
 
     text: str
     finish_reason: str
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 def decode(body: bytes) -> object:
@@ -52,6 +56,7 @@ def assembled(chunks: Iterable[Any]) -> dict[str, Any]:
     """
     parts: list[str] = []
     refusal: list[str] = []
+    calls = CallPieces()
     finish, usage, error, choices_seen = "length", None, None, False
     for chunk in chunks:
         usage = chunk.get("usage") or usage
@@ -63,8 +68,9 @@ def assembled(chunks: Iterable[Any]) -> dict[str, Any]:
         delta = choice.get("delta") or choice.get("message")
         parts.append(_content(delta, "content"))
         refusal.append(_content(delta, "refusal"))
+        calls.add(delta)
         finish = choice.get("finish_reason") or finish
-    message = {"content": "".join(parts), "refusal": "".join(refusal)}
+    message = {"content": "".join(parts), "refusal": "".join(refusal), **calls.whole()}
     choices = [{"message": message, "finish_reason": finish}] if choices_seen and not error else []
     return {"choices": choices, "usage": usage, "error": error}
 
@@ -99,15 +105,10 @@ def read_completion(body: object, where: str) -> Completion | ModelError:
     message = choice.get("message")
     if not isinstance(message, Mapping):
         return ModelAnswerInvalid(f"{where} answered with a choice that has no message")
-    text = _content(message, "content")
-    if not text.strip() and _content(message, "refusal"):
+    text, calls = _content(message, "content"), calls_in(message)
+    if not text.strip() and not calls and _content(message, "refusal"):
         return ModelRefused(f"{where} declined to answer")
-    return Completion(whole_characters(text), whole_characters(reason)[:40])
-
-
-def whole_characters(text: str) -> str:
-    """Return ``text`` with surrogate pairs joined and lone ones replaced: no file takes those."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return Completion(whole_characters(text), whole_characters(reason)[:40], calls)
 
 
 def _lack(body: object) -> str:

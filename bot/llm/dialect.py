@@ -1,17 +1,26 @@
 """How one model at one endpoint wants to be asked, learnt from its refusals. Pure.
 
 See ``docs/architecture.md``, "Models". JSON output steps from a schema to JSON mode to plain
-text; whatever worked is remembered by the caller.
+text; tools are offered or not; whatever worked is remembered by the caller.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
-from bot.llm.completion import whole_characters
-from bot.llm.protocol import ModelRequest
-from bot.llm.rejection import Rejection, blames_account, finds_too_long, refuses_content
+from bot.conversation.tools import ToolSpec
+from bot.llm.characters import whole_characters
+from bot.llm.plain_tools import in_plain_words
+from bot.llm.protocol import ModelRequest, PromptMessage
+from bot.llm.rejection import (
+    Rejection,
+    blames_account,
+    finds_too_long,
+    refuses_content,
+    refuses_tools,
+)
 
 JsonMode = Literal["schema", "object", "plain"]
 LimitField = Literal["max_tokens", "max_completion_tokens"]
@@ -35,14 +44,16 @@ class Dialect:
     """The most completion tokens that the model lets anyone ask for."""
     stream: bool = False
     stream_usage: bool = True
+    tools: bool = True
 
 
 def parameters(request: ModelRequest, model: str, dialect: Dialect) -> dict[str, Any]:
     """Return the JSON body of a completion request."""
-    messages = [
-        {"role": each.role, "content": whole_characters(each.content)} for each in request.messages
-    ]
-    body: dict[str, Any] = {"model": model, "messages": messages}
+    takes_tools = bool(request.tools) and dialect.tools
+    told = in_plain_words(request.messages, but_of=model if takes_tools else "")
+    body: dict[str, Any] = {"model": model, "messages": [_message(each) for each in told]}
+    if takes_tools:
+        body["tools"] = tools_parameter(request.tools)
     if request.max_tokens is not None:
         cap = dialect.limit_cap or request.max_tokens
         body[dialect.limit_field] = min(request.max_tokens, cap)
@@ -53,8 +64,42 @@ def parameters(request: ModelRequest, model: str, dialect: Dialect) -> dict[str,
     return body
 
 
+def _message(message: PromptMessage) -> dict[str, Any]:
+    body: dict[str, Any] = {"role": message.role, "content": whole_characters(message.content)}
+    if message.role == "tool":
+        body["tool_call_id"] = message.call_id
+    elif message.calls:
+        body["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in message.calls
+        ]
+    return body
+
+
+@lru_cache(maxsize=64)
+def tools_parameter(tools: tuple[ToolSpec, ...]) -> list[dict[str, Any]]:
+    """Return ``tools`` as a request names them. Made once for the same tools; not to be changed."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+            },
+        }
+        for tool in tools
+    ]
+
+
 def adapted(dialect: Dialect, request: ModelRequest, rejection: Rejection) -> Dialect | None:
     """Return another way to ask after ``rejection``, or ``None`` if there is none to try."""
+    if request.tools and dialect.tools and refuses_tools(rejection):
+        return replace(dialect, tools=False)
     if not rejection.is_about_request or refuses_content(rejection) or blames_account(rejection):
         return None
     return next(_steps(dialect, request, rejection), None)
@@ -72,6 +117,9 @@ def _steps(dialect: Dialect, request: ModelRequest, rejection: Rejection) -> Ite
         yield from _limit_steps(dialect, request.max_tokens, rejection)
     if request.json_schema is not None and not finds_too_long(rejection):
         yield from _json_steps(dialect)
+    if request.tools and dialect.tools and not finds_too_long(rejection):
+        # Also when no cause is named, as with JSON.
+        yield replace(dialect, tools=False)
 
 
 def _limit_steps(dialect: Dialect, wanted: int, rejection: Rejection) -> Iterator[Dialect]:

@@ -359,7 +359,7 @@ def is_local(base_url: str) -> bool:
 
 
 def _rejected(rejection: Rejection, route: Route) -> _Exchange:
-    error = error_for(rejection, str(route))
+    error = error_for(rejection, str(route), route.model)
     return _Exchange(error, rejection=rejection, is_passing=rejection.is_passing)
 
 
@@ -372,6 +372,7 @@ def _answer(completion: Completion, tokens: Tokens, route: Route) -> ModelAnswer
         prompt_tokens=tokens.prompt,
         cached_tokens=tokens.cached,
         completion_tokens=tokens.completion,
+        tool_calls=completion.tool_calls,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from bot.conversation.tools import ToolCall, ToolSpec
 from bot.model import Chat, Usage
 
 Purpose = Literal[
@@ -30,8 +31,14 @@ UsageRecorder = Callable[[Usage], Awaitable[None]]
 class PromptMessage:
     """One message of a prompt."""
 
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    """Of an assistant's: the tools it wanted used. Their results follow, in order."""
+    call_id: str = ""
+    """Of a tool's: the call that this is the result of."""
+    model: str = ""
+    """Of both: whose calls they are. Another model is told of them in plain words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ class ModelRequest:
     """Ask for JSON of this schema; how strictly depends on the endpoint."""
     last_route: RouteName | None = None
     """The route of the chat's last successful answer; memory without an own model follows it."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the model may have done for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +78,8 @@ class ModelAnswer:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    tool_calls: tuple[ToolCall, ...] = ()
+    """What it wants done, whatever it says besides; hostile."""
 
 
 class ChatModel(Protocol):

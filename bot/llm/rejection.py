@@ -81,6 +81,19 @@ _CONFIGURATION_WORDS = re.compile(
     r"|模型不存在",
 )
 
+_TOOL_WORDS = re.compile(r"\btools?\b|\btools?[_-]|\bfunctions?[ _-]?call|\bfunctions\b|工具|函数")
+_REFUSING_WORDS = re.compile(
+    r"support|unknown|unrecognized|unexpected|extra|invalid|requires?\b|enable"
+    r"|not (?:permitted|allowed|available)|不支持|不允许|未开启"
+)
+TOOL_STATUSES = frozenset({0, 400, 404, 405, 422, 500, 501})
+
+_TOLD_WINDOW = re.compile(
+    r"(?:context (?:length|size|window)|token limit|tokens allowed)\D{0,12}([\d,]{4,12})"
+    r"|input length should be \[\d+, ?([\d,]{4,12})\]"
+    r"|> ?([\d,]{4,12}) maximum|([\d,]{4,12}) maximum context"
+)
+
 PASSING_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 """Statuses that often go away by themselves."""
 
@@ -166,13 +179,29 @@ def finds_too_long(rejection: Rejection) -> bool:
     return by_words and bool(_LENGTH_WORDS.search(rejection.words))
 
 
+def told_window(rejection: Rejection) -> int | None:
+    """Return the size of the model's window in tokens, where a provider that finds a prompt too
+    long tells it."""
+    found = _TOLD_WINDOW.search(rejection.words)
+    digits = next((group for group in found.groups() if group), "") if found else ""
+    return int(digits.replace(",", "") or 0) or None
+
+
+def refuses_tools(rejection: Rejection) -> bool:
+    """Say whether the provider, or its model, takes no tools; some say so with a 404 or a 500."""
+    if rejection.status not in TOOL_STATUSES or finds_too_long(rejection):
+        return False
+    words = rejection.words
+    return bool(_TOOL_WORDS.search(words) and _REFUSING_WORDS.search(words))
+
+
 def blames_account(rejection: Rejection) -> bool:
     """Say whether key, credit or model name are at fault, where the status says otherwise."""
     words = rejection.words
     return bool(_CONFIGURATION_WORDS.search(words) or _OUT_OF_QUOTA.search(words))
 
 
-def error_for(rejection: Rejection, where: str) -> ModelError:
+def error_for(rejection: Rejection, where: str, model: str = "") -> ModelError:
     """Return the exception for ``rejection``; ``where`` names model and endpoint.
 
     Its text has the status, the code and a cure, and none of the provider's own words.
@@ -180,7 +209,8 @@ def error_for(rejection: Rejection, where: str) -> ModelError:
     if refuses_content(rejection):
         return ModelRefused(f"{where} refuses the content{_coded(rejection)}")
     if finds_too_long(rejection):
-        return ContextTooLong(f"{where}: the prompt is too long{_coded(rejection)}")
+        text = f"{where}: the prompt is too long{_coded(rejection)}"
+        return ContextTooLong(text, model=model, window_tokens=told_window(rejection))
     if rejection.is_about_request and not blames_account(rejection):
         return ModelAnswerInvalid(f"{where} does not accept the request{_coded(rejection)}")
     blamed = "check key, credit and model" if blames_account(rejection) else ""

@@ -7,6 +7,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable
 
+from bot.conversation.tools import ToolCall
 from bot.llm.protocol import ModelAnswer, ModelRequest, Purpose
 
 Line = str | ModelAnswer | Exception
@@ -92,3 +93,8 @@ def _answer(text: str, request: ModelRequest) -> ModelAnswer:
         prompt_tokens=sum(len(each.content) for each in request.messages),
         completion_tokens=len(text),
     )
+
+
+def calling(*calls: ToolCall, text: str = "") -> ModelAnswer:
+    """Return an answer that wants tools used."""
+    return ModelAnswer(text, "tool_calls", NAME, NAME, tool_calls=calls)

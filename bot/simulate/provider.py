@@ -58,11 +58,22 @@ class ReceivedRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Called:
+    """A tool that an answer wants used."""
+
+    name: str
+    arguments: str = "{}"
+    id: str = ""
+    """Numbered if it is empty."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A completion. Counts that are ``None`` are derived from the texts."""
 
     text: str = ""
     finish_reason: str = "stop"
+    calls: tuple[Called, ...] = ()
     reasoning: str = ""
     """Sent as ``reasoning_content``."""
     refusal: str = ""
@@ -113,6 +124,15 @@ HALF_JSON = Raw(b'{"id":"chatcmpl-1","choices":[{"index":0,"mess')
 OTHER_SHAPE = Raw(b'["not", {"a": "completion"}]')
 EMPTY_CHOICES = Raw(b'{"id":"chatcmpl-1","object":"chat.completion","choices":[]}')
 FILTERED_ANSWER = Answer("", finish_reason="content_filter")
+TOO_LONG = Failure(
+    400,
+    "context_length_exceeded",
+    "This model's maximum context length is {window} tokens. However, your messages resulted in "
+    "{tokens} tokens. Please reduce the length of the messages.",
+    "messages",
+)
+TOO_LONG_OTHERWISE = Failure(400, "", "input is too long for requested model")
+"""As others say it: no code, and no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +165,9 @@ class ModelServer:
         max_tokens_allowed: the most completion tokens that may be asked for.
         insist_on_stream: answer 400 to whoever does not ask for a stream.
         takes_stream_options: answer 400 to ``stream_options`` if false.
+        takes_tools: answer 400 to whoever offers tools if false.
+        window_tokens: the longest prompt that it takes, by its own count.
+        too_long: what it answers to longer ones; may name ``{window}`` and ``{tokens}``.
         streams_as: the content type of event streams; some gateways get it wrong.
     """
 
@@ -167,6 +190,9 @@ class ModelServer:
         self.max_tokens_allowed: int | None = None
         self.insist_on_stream = False
         self.takes_stream_options = True
+        self.takes_tools = True
+        self.window_tokens: int | None = None
+        self.too_long = TOO_LONG
         self.streams_as = "text/event-stream"
         self._port = port
         self._on_request = on_request
@@ -238,7 +264,20 @@ class ModelServer:
             return Failure(400, "invalid_parameter_error", "This model only supports stream mode")
         if "stream_options" in body and not self.takes_stream_options:
             return Failure(400, "", "Unknown field: stream_options", "stream_options")
-        return self._format_complaint(body) or self._limit_complaint(body)
+        if "tools" in body and not self.takes_tools:
+            return Failure(400, "", f"{model} does not support tools")
+        return (
+            self._length_complaint(body)
+            or self._format_complaint(body)
+            or self._limit_complaint(body)
+        )
+
+    def _length_complaint(self, body: Mapping[str, Any]) -> Failure | None:
+        tokens = prompt_tokens(body)
+        if self.window_tokens is None or tokens <= self.window_tokens:
+            return None
+        words = self.too_long.message.format(window=self.window_tokens, tokens=tokens)
+        return replace(self.too_long, message=words)
 
     def _format_complaint(self, body: Mapping[str, Any]) -> Failure | None:
         kind = (body.get("response_format") or {}).get("type", "")
@@ -410,13 +449,26 @@ class _Wire:
 
 def counted(answer: Answer, body: Mapping[str, Any]) -> Answer:
     """Return ``answer`` with its token counts filled in from the texts."""
-    prompt = sum(_token_count(str(each.get("content"))) for each in body.get("messages") or [])
-    said = _token_count(answer.text + answer.reasoning)
+    prompt = prompt_tokens(body)
+    wanted = "".join(each.name + each.arguments for each in answer.calls)
+    said = _token_count(answer.text + answer.reasoning + wanted)
+    finish = "tool_calls" if answer.calls and answer.finish_reason == "stop" else None
     return replace(
         answer,
+        finish_reason=finish or answer.finish_reason,
         prompt_tokens=prompt if answer.prompt_tokens is None else answer.prompt_tokens,
         completion_tokens=said if answer.completion_tokens is None else answer.completion_tokens,
     )
+
+
+def prompt_tokens(body: Mapping[str, Any]) -> int:
+    """Return how many tokens a prompt is counted as, calls and tools included."""
+    messages = [each for each in body.get("messages") or [] if isinstance(each, Mapping)]
+    said = sum(_token_count(str(each.get("content"))) for each in messages)
+    called = sum(
+        _token_count(_dumps(each["tool_calls"])) for each in messages if "tool_calls" in each
+    )
+    return said + called + (_token_count(_dumps(body["tools"])) if body.get("tools") else 0)
 
 
 def completion(answer: Answer, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -424,6 +476,9 @@ def completion(answer: Answer, body: Mapping[str, Any]) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None}
     message |= {"reasoning_content": answer.reasoning} if answer.reasoning else {}
     message |= {"refusal": answer.refusal} if answer.refusal else {}
+    message |= (
+        {"tool_calls": [_call(*pair) for pair in enumerate(answer.calls)]} if answer.calls else {}
+    )
     choice = {"index": 0, "message": message, "finish_reason": answer.finish_reason}
     usage = {"usage": usage_object(answer)} if answer.has_usage else {}
     return {**_envelope("chat.completion", body), "choices": [choice], **usage}
@@ -439,6 +494,8 @@ def stream_chunks(
     for start in range(0, len(answer.text), STREAM_PIECE_CHARS):
         piece = answer.text[start : start + STREAM_PIECE_CHARS]
         yield {**envelope, "choices": [_delta({"content": piece})]}
+    for piece in _call_pieces(answer.calls):
+        yield {**envelope, "choices": [_delta({"tool_calls": [piece]})]}
     yield {**envelope, "choices": [_delta({}, answer.finish_reason)]}
     if wants_usage and answer.has_usage:
         yield {**envelope, "choices": [], "usage": usage_object(answer)}
@@ -459,6 +516,22 @@ def embedding(text: str, dimensions: int = EMBEDDING_DIMENSIONS) -> list[float]:
     """Return a vector that depends on ``text`` alone; each number is in [-1, 1]."""
     digest = hashlib.shake_256(text.encode("utf-8", "replace")).digest(dimensions)
     return [byte / 127.5 - 1 for byte in digest]
+
+
+def _call(number: int, called: Called) -> dict[str, Any]:
+    function = {"name": called.name, "arguments": called.arguments}
+    return {"id": called.id or f"call-{number}", "type": "function", "function": function}
+
+
+def _call_pieces(calls: tuple[Called, ...]) -> Iterator[dict[str, Any]]:
+    """Yield calls as streams bring them: the name first, then the arguments in pieces."""
+    for index, called in enumerate(calls):
+        first = _call(index, called)
+        first["function"]["arguments"] = ""
+        yield {"index": index, **first}
+        for start in range(0, len(called.arguments), STREAM_PIECE_CHARS):
+            piece = called.arguments[start : start + STREAM_PIECE_CHARS]
+            yield {"index": index, "function": {"arguments": piece}}
 
 
 def _totals(answer: Answer) -> UsageTotals:

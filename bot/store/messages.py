@@ -10,6 +10,7 @@ from bot.model import Chat, Message, Segment, Sender, StoredMessage
 from bot.store.database import Database
 from bot.store.queries import load
 from bot.store.sqlite import Call
+from bot.store.tool_history import drop_quoting_tools, hide_from_tools
 
 EARLY_RECALL_MS = 10 * 60_000
 """How long a recall waits for a message that has not arrived."""
@@ -208,6 +209,7 @@ async def _hide(tx: aiosqlite.Connection, row: aiosqlite.Row) -> None:
     if row["counted"]:
         await _sql.uncount(tx, chat_id=chat_id, id=row_id)
     await _sql.empty_turns(tx, chat_id=chat_id, id=row_id)
+    await hide_from_tools(tx, row_id)
     await _sql.drop_lines(tx, id=row_id)
 
 
@@ -247,7 +249,7 @@ async def chat_rows(tx: aiosqlite.Connection, chats: Iterable[Chat]) -> list[int
 
 
 async def drop_quotes(tx: aiosqlite.Connection, where: Heard, texts: Iterable[str]) -> None:
-    """Let the account's answers lose their text if they quote."""
+    """Let the account's answers lose their text if they quote, and what tools told likewise."""
     quotable = sorted({text for text in texts if len(text) >= QUOTED_CHARS})
     if quotable and where.chat_ids:
         quote = {
@@ -257,6 +259,7 @@ async def drop_quotes(tx: aiosqlite.Connection, where: Heard, texts: Iterable[st
         }
         await _sql.drop_quoting_answers(tx, **quote)
         await _sql.blank_quoting_messages(tx, **quote)
+        await drop_quoting_tools(tx, where.chat_ids_json, where.since, quotable)
 
 
 async def set_apart(tx: aiosqlite.Connection, row_id: int, at: int) -> list[str]:

@@ -8,13 +8,14 @@ from typing import Literal
 
 import aiosqlite
 
-from bot.model import Chat, Turn, TurnEnding, TurnLine
+from bot.model import Chat, ToolRound, Turn, TurnEnding, TurnLine
 from bot.store.database import Database
 from bot.store.entry_search import count_uses
 from bot.store.messages import chat_key
 from bot.store.queries import load
 from bot.store.snapshots import touch_snapshots
 from bot.store.sqlite import Call, in_order
+from bot.store.tool_history import keep_tools, rounds_in
 
 _sql = load("turns")
 
@@ -40,6 +41,8 @@ class NewTurn:
     """The rows of the entries that its recall pack showed."""
     local_date: str = ""
     """The local day on which they were used."""
+    tools: tuple[ToolRound, ...] = ()
+    """What tools were used before the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ async def add_turn(
         await touch_snapshots(tx, turn.chat, turn.scope_ids, turn.started_at)
     if turn.packed_ids:
         await count_uses(tx, turn.packed_ids, turn.local_date)
+    if turn.tools and state == "sending":
+        await keep_tools(tx, turn_id, turn.tools)
     return turn_id
 
 
@@ -167,6 +172,7 @@ def turns_of(rows: Sequence[sqlite3.Row], line_rows: Iterable[sqlite3.Row]) -> l
             third_party=bool(row["third_party"]),
             context_until=row["context_until"],
             lines=tuple(lines.get(row["id"], ())),
+            tools=rounds_in(row["tools"]),
         )
         for row in reversed(rows)
     ]

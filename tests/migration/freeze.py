@@ -27,6 +27,8 @@ from bot.model import (
     Sender,
     Snapshot,
     Stream,
+    ToolRound,
+    ToolUse,
     TurnLine,
     Usage,
 )
@@ -152,6 +154,13 @@ async def _fill_turns(db: Database, receipts: Sequence[Receipt]) -> None:
         ),
         model="example-model",
         endpoint="default",
+        tools=(
+            ToolRound(
+                "example-model",
+                "",
+                (ToolUse("call_0", "chat_history", "{}", '{"text":"早"}', (rows[0],)),),
+            ),
+        ),
     )
     async with db.transaction() as tx:
         turn_id = await add_turn(tx, turn, "sending", at=NOON + 3 * SECOND)

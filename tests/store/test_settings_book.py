@@ -24,6 +24,7 @@ EXAMPLES: dict[str, Any] = {
     "ids": ["30009"],
     "budget": {"chat": 5},
     "prices": {"m": {"prompt": 1, "completion": 2}},
+    "windows": {"m": 32_768},
 }
 CHOICES = {
     "memoryPolicy": "journal",

@@ -15,13 +15,13 @@ from bot.errors import (
     ModelRefused,
     ModelUnavailable,
 )
+from bot.llm.characters import whole_characters
 from bot.llm.completion import (
     Completion,
     Tokens,
     decode,
     read_completion,
     tokens_in,
-    whole_characters,
 )
 from bot.llm.dialect import Dialect, adapted, parameters
 from bot.llm.protocol import ModelRequest, PromptMessage

@@ -13,6 +13,7 @@ from bot.simulate.provider import (
     HALF_JSON,
     HTML_GARBAGE,
     Answer,
+    Called,
     Failure,
     ModelServer,
     Reset,
@@ -171,3 +172,37 @@ async def test_it_runs_alone_and_prints_one_line_per_request():
     finally:
         process.terminate()
         await process.wait()
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_an_independent_client_gets_tool_calls(server, client, stream):
+    arguments = '{"query": "西瓜", "limit": 3}'
+    server.enqueue(Answer(calls=(Called("look", arguments), Called("again"))))
+    given = await client.chat.completions.create(model="m", messages=PROMPT, stream=stream)
+    if not stream:
+        choice = given.choices[0]
+        assert choice.finish_reason == "tool_calls"
+        found = [(c.id, c.function.name, c.function.arguments) for c in choice.message.tool_calls]
+    else:
+        pieces = [call async for chunk in given for call in chunk.choices[0].delta.tool_calls or ()]
+        found = [
+            (
+                next(p.id for p in pieces if p.index == index),
+                next(p.function.name for p in pieces if p.index == index),
+                "".join(p.function.arguments for p in pieces if p.index == index),
+            )
+            for index in range(2)
+        ]
+    assert found == [("call-0", "look", arguments), ("call-1", "again", "{}")]
+
+
+async def test_a_server_with_a_window_refuses_what_is_longer(server, client):
+    server.window_tokens = 10
+    await client.chat.completions.create(model="m", messages=PROMPT)
+    with pytest.raises(APIStatusError) as caught:
+        await client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "问" * 100}]
+        )
+    assert caught.value.status_code == 400
+    assert caught.value.code == "context_length_exceeded"
+    assert "10 tokens" in caught.value.message

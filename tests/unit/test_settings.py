@@ -84,6 +84,7 @@ DEFAULTS = {
     "privateAccess": "friends",
     "botAccounts": ["2854196310"],
     "modelPrices": {},
+    "modelWindows": {},
 }
 PER_CHAT = {
     "memoryEnabled",
@@ -133,6 +134,11 @@ _values_of: dict[KindName, st.SearchStrategy[Any]] = {
         st.fixed_dictionaries(
             {"prompt": _prices, "completion": _prices}, optional={"cached": _prices}
         ),
+        max_size=3,
+    ),
+    "windows": st.dictionaries(
+        st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20),
+        st.integers(1_000, 100_000_000),
         max_size=3,
     ),
 }

@@ -10,6 +10,7 @@ from typing import Any
 from bot.app import App, open_app
 from bot.command import command
 from bot.config import Config
+from bot.conversation.tools import AnyTool
 from bot.converse import converse
 from bot.errors import SendError
 from bot.ingest import Ingested, ingest
@@ -221,7 +222,12 @@ def shown_texts(prompt: str) -> list[str]:
 
 @asynccontextmanager
 async def open_stage(
-    root: Path, *, answer: Script | None = "好的", start: int = NOON, **config: Any
+    root: Path,
+    *,
+    answer: Script | None = "好的",
+    start: int = NOON,
+    tools: tuple[AnyTool, ...] = (),
+    **config: Any,
 ) -> AsyncIterator[Stage]:
     """Open the program in ``root`` with an empty database, or the one that lies there already."""
     fields: dict[str, Any] = {
@@ -232,7 +238,7 @@ async def open_stage(
         **config,
     }
     clock, model = VirtualClock(start), StagedModel(answer)
-    async with open_app(Config(root=root, **fields), clock, model) as app:
+    async with open_app(Config(root=root, **fields), clock, model, tools) as app:
         stage = Stage(app, clock, model, new_world())
         app.accounts.connect(str(BOT), stage.platform)
         try:

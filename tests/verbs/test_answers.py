@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.conversation.turn_request import RECALLED
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
@@ -18,7 +19,6 @@ from bot.llm.protocol import ModelRequest
 from bot.llm.scripted import Line
 from bot.model import Segment, Usage
 from bot.notices import budget_notice, privacy_notice, unconfigured_notice
-from bot.reply import RECALLED_ANSWER
 from bot.simulate import Disconnect, Fail, Person, Silence, segments
 from bot.simulate.actions import Desk
 from bot.store.usage import add_usage
@@ -292,7 +292,7 @@ async def test_a_send_that_timed_out_is_neither_repeated_nor_apologised_for(
     await stage.advance(60)
     assert len([call for call in stage.platform.calls if call.action == SEND_GROUP]) == 1
     assert await stage.rows("SELECT state, error FROM turns") == [("sent", "SendTimedOut")]
-    assert told(await ask(stage))[0] in (RECALLED_ANSWER, "好的")
+    assert told(await ask(stage))[0] in (RECALLED, "好的")
 
 
 @pytest.mark.parametrize("behaviour", [Fail(), Disconnect()])
@@ -342,7 +342,7 @@ FAILURES: list[Line] = [
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
 async def test_who_addressed_the_bot_in_vain_gets_one_short_apology(stage: Stage, failure: Line):
-    stage.model.enqueue(failure, failure)
+    stage.model.enqueue(*[failure] * 20)
     stage.say(GROUP, FISH, AT_BOT, " 在吗")
     await stage.advance(5)
     (text,) = stage.texts()
