@@ -6,6 +6,7 @@ QunyiError
 ├── SettingError           a run-time setting is unknown, out of range or not of this chat
 ├── MemoryPolicyError      a memory policy contradicts itself, or there is none of that name
 ├── NotRemembered          what was to be remembered may not be, and why
+├── ToolError              a tool could not do what it was asked
 ├── StoreError
 │   ├── StoreBusy          another process held the write lock for too long
 │   │   └── StoreFull      nothing can be written: the disk has no room
@@ -85,6 +86,10 @@ class NotRemembered(QunyiError):
     def __init__(self, cause: str) -> None:
         super().__init__(cause)
         self.cause = cause
+
+
+class ToolError(QunyiError):
+    """A tool could not do what it was asked; the model is told."""
 
 
 class StoreError(QunyiError):

@@ -1,0 +1,67 @@
+"""Tools on the stage: a turn that somebody's message begins, and what a tool gives it."""
+
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+from bot.conversation.floor import Question
+from bot.model import Chat, Message, StoredMessage
+from bot.scene import read_scene
+from bot.store.messages import messages_by_rows
+from bot.tools.kit import toolbox
+from bot.tools.tool import Surroundings, ToolOutput
+from tests.store.rows import own, said, store
+from tests.verbs.stage import BOT, FISH, GROUP, OTHER_GROUP, Stage
+
+HERE = Chat(str(BOT), "group", str(GROUP))
+THERE = Chat(str(BOT), "group", str(OTHER_GROUP))
+ALONE = Chat(str(BOT), "private", str(FISH))
+
+_ids = count(1)
+
+
+def spoken(stage: Stage, text: str, chat: Chat = HERE, by: int = FISH, **fields: Any) -> Message:
+    """Return a message of now that nobody has stored yet."""
+    given = {"at": stage.now, "chat": chat, "id": f"t{next(_ids)}", **fields}
+    if by == BOT:
+        return own(text, **given)
+    return said(text, by=str(by), **given)
+
+
+async def stored(stage: Stage, *messages: Message) -> list[int]:
+    """Store messages and return their rows."""
+    receipts = await store(stage.app.db, *messages, pending=False)
+    return [receipt.row_id for receipt in receipts]
+
+
+async def kept(stage: Stage, row_ids: Iterable[int]) -> tuple[StoredMessage, ...]:
+    return tuple(await messages_by_rows(stage.app.db, row_ids))
+
+
+async def turn(
+    stage: Stage,
+    text: str = "问一下",
+    chat: Chat = HERE,
+    by: int = FISH,
+    *,
+    shown: Iterable[int] = (),
+    **fields: Any,
+) -> Surroundings:
+    """Let somebody ask something, and return what the tools of that turn may know."""
+    rows = await stored(stage, spoken(stage, text, chat, by, **fields))
+    messages = await kept(stage, rows)
+    question = Question(chat, str(by), messages, True, stage.now, stage.now)
+    scene = await read_scene(stage.app, question)
+    return Surroundings(stage.app, scene, frozenset([*rows, *shown]))
+
+
+async def output(surroundings: Surroundings, name: str, /, **arguments: Any) -> ToolOutput:
+    """Return what a tool gives a turn."""
+    [tool] = [tool for tool in toolbox(surroundings.app) if tool.spec.name == name]
+    given = await tool.run(surroundings, arguments)
+    return ToolOutput(given) if isinstance(given, str) else given
+
+
+async def use(surroundings: Surroundings, name: str, /, **arguments: Any) -> str:
+    """Return the text that a tool gives a turn."""
+    return (await output(surroundings, name, **arguments)).text
