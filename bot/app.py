@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from loguru import logger
 
+from bot.alarms import Alarms
 from bot.clock import Clock
 from bot.config import Config
 from bot.conversation.floor import Floor, Pace
@@ -49,6 +50,7 @@ class App:
     lasting: LastingWrites
     patience: Patience
     errands: Errands
+    alarms: Alarms
     started_at: int
     """UTC milliseconds."""
 
@@ -165,6 +167,7 @@ async def open_app(
             lasting=lasting,
             patience=patience,
             errands=errands,
+            alarms=Alarms(),
             started_at=clock.now(),
         )
         # The first to end: nobody works on what is being taken apart.

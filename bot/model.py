@@ -170,6 +170,19 @@ class Turn:
     lines: tuple[TurnLine, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """What somebody asked to be told, and when."""
+
+    id: int
+    chat: Chat
+    user_id: str
+    due_at: int
+    """UTC milliseconds."""
+    text: str
+    """One sanitised line."""
+
+
 # Memory. See docs/memory.md.
 
 TaskName = Literal["group", "member-batch", "private-owner"]

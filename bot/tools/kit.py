@@ -6,6 +6,7 @@ from bot.tools.forget import Forget
 from bot.tools.member_info import MemberInfo
 from bot.tools.memory_search import MemorySearch
 from bot.tools.remember import Remember
+from bot.tools.remind import Remind
 from bot.tools.tool import Tool
 
 BUILT_IN: tuple[Tool, ...] = (
@@ -14,6 +15,7 @@ BUILT_IN: tuple[Tool, ...] = (
     Remember(),
     Forget(),
     MemberInfo(),
+    Remind(),
 )
 
 

@@ -4,17 +4,14 @@ import json
 
 import pytest
 
-from bot.conversation.floor import Question
 from bot.errors import ToolError
 from bot.model import ANONYMOUS_ID, Entry, Sender, Stream
-from bot.scene import read_scene
 from bot.store.chats import member_joined
 from bot.store.memory import StreamWriter, read_stream
 from bot.tools.kit import toolbox
-from bot.tools.tool import Surroundings
 from tests.verbs.remembering import OF_FISH, OF_GROUP, change
 from tests.verbs.stage import BEAR, CAT, FISH, Stage
-from tests.verbs.tooling import ALONE, HERE, THERE, kept, output, spoken, stored, turn, use
+from tests.verbs.tooling import ALONE, HERE, THERE, output, question, spoken, stored, turn, use
 
 
 async def knows(stage: Stage, stream: Stream, text: str, by: int = FISH) -> tuple[str, int]:
@@ -220,13 +217,8 @@ async def test_in_private_nobody_else_is_told_of(stage: Stage):
     assert line == {"userId": str(FISH), "names": [f"nick-{FISH}"]}
 
 
-# Turns that begin again
-
-
 async def test_a_question_of_several_messages_is_evidence_as_a_whole(stage: Stage):
-    rows = await stored(stage, spoken(stage, "我不吃香菜"), spoken(stage, "记一下"))
-    question = Question(HERE, str(FISH), await kept(stage, rows), True, stage.now, stage.now)
-    scene = await read_scene(stage.app, question)
-    await use(Surroundings(stage.app, scene, frozenset(rows)), "remember", text="不吃香菜")
+    asker = await question(stage, "我不吃香菜", "记一下")
+    await use(asker, "remember", text="不吃香菜")
     [note] = await entries(stage, OF_FISH)
-    assert note.proofs == (tuple(rows),)
+    assert note.proofs == (tuple(s.row_id for s in asker.scene.question.messages),)

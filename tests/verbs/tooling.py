@@ -48,10 +48,20 @@ async def turn(
     **fields: Any,
 ) -> Surroundings:
     """Let somebody ask something, and return what the tools of that turn may know."""
-    rows = await stored(stage, spoken(stage, text, chat, by, **fields))
+    return await _turn(stage, [spoken(stage, text, chat, by, **fields)], shown)
+
+
+async def question(stage: Stage, *texts: str) -> Surroundings:
+    """Let fish ask something in several messages."""
+    return await _turn(stage, [spoken(stage, text) for text in texts], ())
+
+
+async def _turn(stage: Stage, said: list[Message], shown: Iterable[int]) -> Surroundings:
+    rows = await stored(stage, *said)
     messages = await kept(stage, rows)
-    question = Question(chat, str(by), messages, True, stage.now, stage.now)
-    scene = await read_scene(stage.app, question)
+    chat, sender_id = said[0].chat, said[0].sender.user_id
+    asked = Question(chat, sender_id, messages, True, stage.now, stage.now)
+    scene = await read_scene(stage.app, asked)
     return Surroundings(stage.app, scene, frozenset([*rows, *shown]))
 
 
