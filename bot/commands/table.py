@@ -6,6 +6,7 @@ from types import MappingProxyType
 from bot.commands.access import approve, block_member, disable, enable, unblock_member
 from bot.commands.across import cross_groups
 from bot.commands.call import Call
+from bot.commands.lessons import lessons
 from bot.commands.memory import (
     show_memory,
     show_own_memory,
@@ -37,6 +38,7 @@ ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
         "反思": start_reflection,
         "压缩": start_compression,
         "任务": show_tasks,
+        "经验": lessons,
         "启用": enable,
         "停用": disable,
         "同意": approve,

@@ -67,6 +67,12 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("整理", "operator", "", "马上整理这里的便签：升级、过期、合并 (consolidate)"),
     CommandSpec("撤销", "group_admin", "[编号]", "列出记忆最近的改动，或撤销一个 (undo)"),
     CommandSpec("任务", "operator", "", "最近的整理任务和跳过的消息 (tasks)"),
+    CommandSpec(
+        "经验",
+        "operator",
+        "[页|改 #n 动作|删 #n]",
+        "工具出过的错和解决办法 (lessons of tools)",
+    ),
     CommandSpec("启用", "operator", "[群|成员 id]", "开始记录和回应这个聊天 (enable)"),
     CommandSpec("停用", "operator", "[群|成员 id]", "不再记录和回应这个聊天 (disable)"),
     CommandSpec("同意", "operator", "[编号]", "同意好友申请或入群邀请；不带编号时列出 (approve)"),
