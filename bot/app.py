@@ -23,6 +23,7 @@ from bot.prompts import Prompts
 from bot.settings import Settings
 from bot.store.access import AccessBook, open_access
 from bot.store.chats import account_ids
+from bot.store.choices import ModelChoices, open_choices
 from bot.store.database import Database, open_database
 from bot.store.group_commit import GroupCommit
 from bot.store.ingest import Arrival, Receipt, store_arrivals
@@ -40,6 +41,7 @@ class App:
     db: Database
     settings: SettingsBook
     access: AccessBook
+    choices: ModelChoices
     model: ChatModel
     routes: Routes
     prompts: Prompts
@@ -157,6 +159,7 @@ async def open_app(
             db=db,
             settings=settings,
             access=await open_access(db),
+            choices=await open_choices(db),
             model=model or _configured_model(routes, db, clock, stack),
             routes=routes,
             prompts=Prompts(),

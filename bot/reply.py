@@ -103,7 +103,7 @@ def _request(app: App, scene: Scene, injection: Injection, turn: NewTurn) -> Mod
         messages.append(PromptMessage("assistant", told_answer(told.lines) or RECALLED_ANSWER))
     tail = _tail(app, scene, injection)
     messages.append(PromptMessage("user", new_turn_text(turn.lines, tail)))
-    return ModelRequest("chat", tuple(messages), chat)
+    return ModelRequest("chat", tuple(messages), chat, preferred_model=app.choices.of(chat))
 
 
 def _chat_line(scene: Scene) -> str:

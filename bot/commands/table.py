@@ -14,10 +14,12 @@ from bot.commands.memory import (
     start_compression,
     start_reflection,
 )
+from bot.commands.model import choose_model
 from bot.commands.notes import forget_one, keep, pin
 from bot.commands.reminders import reminders
-from bot.commands.settings import change_mode, change_setting
+from bot.commands.settings import change_mode, change_persona, change_setting
 from bot.commands.status import show_help, show_status
+from bot.commands.stop import stop
 from bot.commands.upkeep import tidy, undo
 
 ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
@@ -26,6 +28,9 @@ ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
         "状态": show_status,
         "模式": change_mode,
         "设置": change_setting,
+        "停": stop,
+        "人设": change_persona,
+        "模型": choose_model,
         "我的记忆": show_own_memory,
         "跨群": cross_groups,
         "记住": keep,

@@ -12,7 +12,8 @@ from bot.model import Segment
 PREFIX = "群忆"
 """Other bots use the same words; this one before them, or alone, means us."""
 
-Audience = Literal["anyone", "group_admin", "operator"]
+Audience = Literal["anyone", "host", "group_admin", "operator"]
+"""``host`` is whoever the chat is about: in a private chat the person, in a group its admins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,16 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "group_admin",
         "[auto|mention|silent]",
         "怎么接话：auto 自己决定，mention 被叫到才说，silent 只听不说 (reply mode)",
+    ),
+    CommandSpec("停", "host", "", "停下正在想的和排队的回答 (stop)"),
+    CommandSpec(
+        "人设",
+        "group_admin",
+        "[text|默认]",
+        "查看或修改机器人在这个聊天里的人设 (persona)",
+    ),
+    CommandSpec(
+        "模型", "operator", "[name|默认]", "查看或选择回答这个聊天的模型 (model of this chat)"
     ),
     CommandSpec(
         "设置",

@@ -55,6 +55,8 @@ class ModelRequest:
     """Ask for JSON of this schema; how strictly depends on the endpoint."""
     last_route: RouteName | None = None
     """The route of the chat's last successful answer; memory without an own model follows it."""
+    preferred_model: str = ""
+    """The model that was chosen for the chat; answers are asked of it first."""
 
 
 @dataclass(frozen=True, slots=True)
