@@ -74,12 +74,7 @@ class Attempt:
     """JSON text as the model wrote it."""
     result: ToolResult
     attached: tuple[int, ...] = ()
-    """The lessons that stood beside the error; else those that the result names."""
-
-    @property
-    def lesson_ids(self) -> tuple[int, ...]:
-        """The lessons that the model was shown with this error."""
-        return self.attached or attached_in(self.result.text)
+    """The lessons that stood beside the error."""
 
 
 def learned(attempts: Sequence[Attempt], words: Mapping[str, frozenset[str]]) -> list[Lesson]:
@@ -104,7 +99,7 @@ def learned(attempts: Sequence[Attempt], words: Mapping[str, frozenset[str]]) ->
 
 def helpful(attempts: Sequence[Attempt]) -> frozenset[int]:
     """Return the lessons that stood beside an error whose retry succeeded."""
-    return frozenset(number for failed, _ in _solved(attempts) for number in failed.lesson_ids)
+    return frozenset(number for failed, _ in _solved(attempts) for number in failed.attached)
 
 
 def _solved(attempts: Sequence[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
@@ -322,13 +317,12 @@ def lessons_text(lessons: Sequence[KeptLesson]) -> str:
         f"做法：{one.lesson.action}"
         for one in lessons
     ]
-    return "\n".join(("", HEAD, *lines)) if lines else ""
+    return "\n".join((HEAD, *lines)) if lines else ""
 
 
 def attached_in(text: str) -> tuple[int, ...]:
-    """Return the lessons that ``lessons_text`` put behind an error."""
-    _, _, behind = text.partition(HEAD)
-    return tuple(int(number) for number in _ATTACHED.findall(behind)[:MAX_ATTACHED])
+    """Return the lessons that ``lessons_text`` shows."""
+    return tuple(int(number) for number in _ATTACHED.findall(text)[:MAX_ATTACHED])
 
 
 def masked_action(text: str) -> str:

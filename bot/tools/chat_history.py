@@ -9,7 +9,7 @@ from pydantic import Field
 from bot.clock import local_minute
 from bot.conversation.moments import DAY_FORM, moment
 from bot.conversation.order import in_order
-from bot.conversation.tools import ToolSpec
+from bot.conversation.tools import ToolOutput, ToolSpec
 from bot.errors import ToolError
 from bot.find import latest_messages, messages_around, search_messages
 from bot.model import StoredMessage
@@ -17,7 +17,7 @@ from bot.store.find import Window, keyword_hits
 from bot.store.members import members_named
 from bot.text import clipped, display_name, json_line
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings, ToolOutput
+from bot.tools.tool import Surroundings
 
 BOT = "BOT"
 """What prompts call the bot account."""

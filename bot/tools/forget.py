@@ -5,13 +5,13 @@ from typing import Any
 
 from pydantic import Field
 
-from bot.conversation.tools import ToolSpec
+from bot.conversation.tools import ToolOutput, ToolSpec
 from bot.errors import ToolError
 from bot.forget import Found, group_entry, own_entry
 from bot.model import entry_number
 from bot.prefetch import fitting
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings, ToolOutput
+from bot.tools.tool import Surroundings
 
 LOOKED_AT = 8
 PROPOSED = 3

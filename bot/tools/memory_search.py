@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from bot.conversation.tokens import estimator
-from bot.conversation.tools import ToolSpec
+from bot.conversation.tools import ToolOutput, ToolSpec
 from bot.errors import ToolError
 from bot.inject import recall_pack
 from bot.memory.pack import TokenBudget
@@ -15,7 +15,7 @@ from bot.prefetch import Recall, fitting, pack_of
 from bot.store.entry_search import evidence
 from bot.store.snapshots import recollection
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings, ToolOutput
+from bot.tools.tool import Surroundings
 
 BUDGET_TOKENS = 1_200
 """What is found may cost this much."""

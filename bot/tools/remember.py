@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from bot.conversation.tools import ToolSpec
+from bot.conversation.tools import ToolOutput, ToolSpec
 from bot.errors import NotRemembered, ToolError
 from bot.memory.wording import ENTRY_MAX_CHARS
 from bot.remember import remember
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings, ToolOutput
+from bot.tools.tool import Surroundings
 
 
 class Asked(Arguments):

@@ -8,11 +8,11 @@ from pydantic import Field
 from bot.clock import local_minute
 from bot.conversation.moments import moment
 from bot.conversation.reminders import MAX_AHEAD_MS, MINUTE_MS, TEXT_CHARS
-from bot.conversation.tools import ToolSpec
+from bot.conversation.tools import ToolOutput, ToolSpec
 from bot.errors import ToolError
 from bot.remind import keep_reminder
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings, ToolOutput
+from bot.tools.tool import Surroundings
 
 FORM = "YYYY-MM-DD HH:MM"
 

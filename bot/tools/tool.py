@@ -1,14 +1,14 @@
-"""What every tool has, and what it may know of the turn that calls it.
+"""A tool, and what it may know of the turn that calls it.
 
-See ``docs/tools.md``, "Built-in tools".
+See ``docs/tools.md``, "What a tool is".
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from bot.app import App
-from bot.conversation.tools import ToolSpec
+from bot.conversation.tools import ToolOutput, ToolResult, ToolSpec
 from bot.scene import Scene
 
 
@@ -19,31 +19,42 @@ class Surroundings:
     app: App
     scene: Scene
     shown_rows: frozenset[int]
-    """Message rows already in the prompt."""
+    """The message rows that the prompt shows already, those of earlier results included."""
 
-
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
-    """A result that shows stored messages, or rests on them."""
-
-    text: str
-    message_ids: tuple[int, ...] = ()
-    """Their rows, so that a recall reaches what is kept of the result."""
+    def showing(self, results: Iterable[ToolResult]) -> "Surroundings":
+        """Return the surroundings once some results are in the prompt as well."""
+        rows = self.shown_rows.union(*(result.message_ids for result in results))
+        return replace(self, shown_rows=rows)
 
 
 class Tool(Protocol):
-    """Something that a model may do or look up."""
+    """Something that a model may have done for it."""
 
-    spec: ToolSpec
-    timeout_seconds: float
-    operators_only: bool
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told of it."""
+        ...
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long one call may take."""
+        ...
+
+    @property
+    def operators_only(self) -> bool:
+        """Whether it is for ``SUPERUSERS`` alone."""
+        ...
 
     async def run(
         self, surroundings: Surroundings, arguments: Mapping[str, Any]
     ) -> str | ToolOutput:
-        """Return the text for the model.
+        """Do it and return what the model is told.
+
+        Args:
+            surroundings: the turn.
+            arguments: as the schema asks for them, and still a model's words.
 
         Raises:
-            ToolError: an error that the model should read.
+            ToolError: it could not be done; the text is for the model.
         """
         ...

@@ -1,12 +1,13 @@
 """Lessons on the stage: kept, attached, renewed, and where they may be known."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from bot.conversation.lessons import Attempt, attached_in
-from bot.conversation.tools import ToolResult
+from bot.conversation.lessons import attached_in
+from bot.conversation.tools import ToolCall, ToolResult
 from bot.learn import lessons_for, note_outcome
 from bot.model import Chat
 from tests.verbs.stage import BEAR, BOT, FISH, GROUP, OPERATOR, Stage
@@ -17,8 +18,20 @@ OTHER_ALONE = Chat(str(BOT), "private", str(BEAR))
 DAY = 86_400
 
 
-def call(fails: bool, text: str = ERROR, tool: str = "chat_history", **given: Any) -> Attempt:
-    return Attempt(tool, json.dumps(given), ToolResult(text if fails else "好", fails))
+@dataclass(frozen=True)
+class Tried:
+    """What a turn tells of a use of a tool."""
+
+    call: ToolCall
+    result: ToolResult
+    lessons: str = ""
+
+
+def call(
+    fails: bool, text: str = ERROR, lessons: str = "", tool: str = "chat_history", **given: Any
+) -> Tried:
+    result = ToolResult(text if fails else "好", fails)
+    return Tried(ToolCall("1", tool, json.dumps(given)), result, lessons)
 
 
 @pytest.fixture(autouse=True)
@@ -102,8 +115,8 @@ async def test_what_was_attached_and_helped_lives_on(stage: Stage):
     await learn(stage)
     await stage.advance(60 * DAY)
     other = ERROR.replace("要写成", "应该写成")
-    failed = other + await lessons_for(stage.app, THERE, "chat_history", other)
-    await note_outcome(stage.app, THERE, [call(True, failed), call(False, mode="list")])
+    lessons = await lessons_for(stage.app, THERE, "chat_history", other)
+    await note_outcome(stage.app, THERE, [call(True, other, lessons), call(False, mode="list")])
     await stage.advance(60 * DAY)
     assert 1 in await known(stage)
     assert await stage.rows("SELECT uses FROM lessons WHERE id = 1") == [(1,)]
@@ -112,17 +125,18 @@ async def test_what_was_attached_and_helped_lives_on(stage: Stage):
 async def test_what_was_attached_and_did_not_help_does_not(stage: Stage):
     await learn(stage)
     await stage.advance(60 * DAY)
-    failed = ERROR + await lessons_for(stage.app, THERE, "chat_history", ERROR)
-    await note_outcome(stage.app, THERE, [call(True, failed)])
+    lessons = await lessons_for(stage.app, THERE, "chat_history", ERROR)
+    assert attached_in(lessons) == (1,)
+    await note_outcome(stage.app, THERE, [call(True, ERROR, lessons)])
     await stage.advance(60 * DAY)
     assert await known(stage) == ()
 
 
 async def test_a_result_that_names_a_private_lesson_renews_nothing_elsewhere(stage: Stage):
     await learn(stage, ALONE)
-    shown = ERROR + await lessons_for(stage.app, ALONE, "chat_history", ERROR)
+    shown = await lessons_for(stage.app, ALONE, "chat_history", ERROR)
     await stage.advance(60 * DAY)
-    await note_outcome(stage.app, HERE, [call(True, shown), call(False, tool="chat_history")])
+    await note_outcome(stage.app, HERE, [call(True, ERROR, shown), call(False)])
     assert await stage.rows("SELECT uses FROM lessons WHERE id = 1") == [(0,)]
 
 

@@ -7,16 +7,20 @@ import pytest
 
 from bot.errors import ToolError
 from bot.model import Sender
+from bot.remind import send_due
 from bot.tools.tool import Surroundings
 from tests.verbs.stage import BEAR, CAT, FISH, Stage
 from tests.verbs.test_leaks import (
     IN_PACKS,
     OF_A_PERSON,
+    OPERATOR_ALONE,
+    OPERATOR_IN_GROUP_1,
     PACKS_ACROSS,
     PEOPLE,
     PLACES,
     TURNS,
     Turn,
+    answer,
     marks,
     marks_in,
     remember_everything,
@@ -69,11 +73,7 @@ SAID: Mapping[tuple[str, str], str] = {
     for who in people
 }
 
-EVERYWHERE = (
-    *TURNS,
-    Turn("group 1", "the operator"),
-    Turn("private of the operator", "the operator"),
-)
+EVERYWHERE = (*TURNS, OPERATOR_IN_GROUP_1, OPERATOR_ALONE)
 
 
 @pytest.mark.parametrize("one", EVERYWHERE, ids=str)
@@ -136,3 +136,20 @@ async def test_members_are_told_of_without_a_word_of_memory(stage: Stage, one: T
             found = str(refused)
         assert marks_in(found) == set()
         assert "note" not in json.dumps(found)
+
+
+@pytest.mark.parametrize("one", TURNS, ids=str)
+async def test_a_reminder_is_said_where_it_was_asked_for_and_listed_there_or_to_oneself(
+    stage: Stage, one: Turn
+):
+    asker = await begun(stage, one)
+    await use(asker, "remind", in_minutes=10, text="〈秘密〉")
+    own = Turn(f"private of {one.speaker}", one.speaker)
+    for other in (*TURNS, OPERATOR_IN_GROUP_1, OPERATOR_ALONE, own):
+        shown = "〈秘密〉" in await answer(stage, other, "/提醒")
+        assert shown == (other in (one, own)), other
+    await stage.advance(600)
+    sent = len(stage.sent)
+    stage.spawn(send_due(stage.app))
+    await stage.advance(10)
+    assert [message.chat for message in stage.sent[sent:]] == [PLACES[one.place]]

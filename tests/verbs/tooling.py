@@ -5,11 +5,12 @@ from itertools import count
 from typing import Any
 
 from bot.conversation.floor import Question
+from bot.conversation.tools import ToolOutput
 from bot.model import Chat, Message, StoredMessage
 from bot.scene import read_scene
 from bot.store.messages import messages_by_rows
 from bot.tools.kit import toolbox
-from bot.tools.tool import Surroundings, ToolOutput
+from bot.tools.tool import Surroundings
 from tests.store.rows import own, said, store
 from tests.verbs.stage import BOT, FISH, GROUP, OTHER_GROUP, Stage
 
