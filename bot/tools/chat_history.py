@@ -1,7 +1,7 @@
 """chat_history: what was said in this chat, for whoever asks in it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import Field
@@ -139,7 +139,9 @@ async def _read(surroundings: Surroundings, asked: Asked, window: Window) -> _To
         raise ToolError("参数不对。id 是消息行里的数字")
     row_id = int(wanted)
     chat = surroundings.scene.chat
-    found = await messages_around(surroundings.app, chat, row_id, window)
+    # What stands around a line of the prompt may be read, though the line itself is not repeated.
+    around = replace(window, hidden=window.hidden - {row_id})
+    found = await messages_around(surroundings.app, chat, row_id, around)
     if not found:
         return _Told((), READ_CHARS)
     nearest = sorted(found, key=lambda stored: abs(stored.row_id - row_id))
