@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from loguru import logger
 
+from bot.alarms import Alarms
 from bot.clock import Clock
 from bot.config import Config
 from bot.conversation.calibration import Calibration
@@ -24,6 +25,7 @@ from bot.prompts import Prompts
 from bot.settings import Settings
 from bot.store.access import AccessBook, open_access
 from bot.store.chats import account_ids
+from bot.store.choices import ModelChoices, open_choices
 from bot.store.database import Database, open_database
 from bot.store.group_commit import GroupCommit
 from bot.store.ingest import Arrival, Receipt, store_arrivals
@@ -41,6 +43,7 @@ class App:
     db: Database
     settings: SettingsBook
     access: AccessBook
+    choices: ModelChoices
     model: ChatModel
     routes: Routes
     prompts: Prompts
@@ -51,6 +54,7 @@ class App:
     lasting: LastingWrites
     patience: Patience
     errands: Errands
+    alarms: Alarms
     started_at: int
     """UTC milliseconds."""
     tools: tuple[AnyTool, ...] = ()
@@ -165,6 +169,7 @@ async def open_app(
             db=db,
             settings=settings,
             access=await open_access(db),
+            choices=await open_choices(db),
             model=model or _configured_model(routes, db, clock, stack),
             routes=routes,
             prompts=Prompts(),
@@ -175,6 +180,7 @@ async def open_app(
             lasting=lasting,
             patience=patience,
             errands=errands,
+            alarms=Alarms(),
             started_at=clock.now(),
             tools=tools,
         )

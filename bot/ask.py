@@ -118,6 +118,8 @@ class _Means:
 
     model: str
     """The one that is asked first."""
+    preferred: str
+    """The one that was chosen for the chat, empty if none was."""
     window_tokens: int
     share: float
     count: CountTokens
@@ -127,12 +129,14 @@ class _Means:
 
 def _means(app: App, scene: Scene) -> _Means:
     settings = scene.settings
+    preferred = app.choices.of(scene.chat)
     try:
-        model = app.routes.candidates("chat")[0].model
+        model = app.routes.candidates("chat", preferred=preferred)[0].model
     except ModelNotConfigured:
         model = ""
     return _Means(
         model=model,
+        preferred=preferred,
         window_tokens=window_tokens(model, settings.model_windows),
         share=settings.context_budget_ratio,
         count=estimator(settings.token_estimator),
@@ -147,7 +151,9 @@ async def _complete(
     beside = tool_tokens(specs, means.count) if specs else 0
     fit = _fitted(app, means, request, beside)
     for refusals in count():
-        asked = ModelRequest("chat", fit.messages, scene.chat, tools=specs)
+        asked = ModelRequest(
+            "chat", fit.messages, scene.chat, tools=specs, preferred_model=means.preferred
+        )
         try:
             given = await app.model.complete(asked)
         except ContextTooLong as error:

@@ -88,6 +88,10 @@ class NotRemembered(QunyiError):
         self.cause = cause
 
 
+class ToolError(QunyiError):
+    """A tool could not do what it was asked; the model is told."""
+
+
 class StoreError(QunyiError):
     """The database cannot do what was asked."""
 
@@ -160,10 +164,6 @@ class ContextTooLong(ModelError):
 
 class ModelAnswerInvalid(ModelError):
     """The endpoint answered, but not with a completion."""
-
-
-class ToolError(QunyiError):
-    """A tool could not do what it was asked; the model is told."""
 
 
 class TurnWithdrawn(QunyiError):

@@ -13,7 +13,7 @@ from loguru import logger
 from bot.app import App
 from bot.conversation.tokens import estimator
 from bot.errors import StoreError
-from bot.memory.pack import TokenBudget
+from bot.memory.pack import ContextPack, TokenBudget
 from bot.memory.policy import policy
 from bot.memory.snapshot import (
     ScopeNow,
@@ -86,11 +86,16 @@ async def inject(app: App, scene: Scene) -> Injection:
     return _with_pack(app, scene, _injection(list(_scopes(scene)), rules))
 
 
-def _with_pack(app: App, scene: Scene, injection: Injection) -> Injection:
+def recall_pack(app: App, scene: Scene, shown: frozenset[int]) -> ContextPack:
+    """Return what a turn is reminded of beside the entries that its snapshots show."""
     settings = scene.settings
     recall = Recall(policy(settings.memory_policy), app.config.timezone, scene.now)
     budget = TokenBudget(settings.recall_token_budget, estimator(settings.token_estimator))
-    packed = pack_of(scene.candidates, recall, budget, shown=injection.shown)
+    return pack_of(scene.candidates, recall, budget, shown=shown)
+
+
+def _with_pack(app: App, scene: Scene, injection: Injection) -> Injection:
+    packed = recall_pack(app, scene, injection.shown)
     return replace(injection, pack=packed.render(), packed=packed.row_ids)
 
 

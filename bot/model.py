@@ -195,6 +195,47 @@ class Turn:
     """What tools were used before the answer."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """What somebody asked to be told, and when."""
+
+    id: int
+    chat: Chat
+    user_id: str
+    due_at: int
+    """UTC milliseconds."""
+    text: str
+    """One sanitised line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """An error of a tool that was solved, and how; there are no values in it."""
+
+    tool: str
+    keywords: tuple[str, ...]
+    """By what errors are alike."""
+    symptom: str
+    """The error."""
+    cause: str
+    action: str
+    """What was done about it."""
+    outcome: Literal["resolved"] = "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLesson:
+    """A lesson as it is stored."""
+
+    id: int
+    lesson: Lesson
+    is_private: bool
+    """It comes from a private chat, and is shown there alone."""
+    renewed_at: int
+    """When it helped last, or was learned, UTC milliseconds."""
+    uses: int
+
+
 # Memory. See docs/memory.md.
 
 TaskName = Literal["group", "member-batch", "private-owner"]

@@ -62,16 +62,35 @@ async def prefetch(
     settings = app.settings.of(chat)
     if budget.tokens <= 0 or not settings.memory_enabled:
         return ContextPack()
-    call = readable_call(chat, user_id, cross_group=settings.memory_member_cross_group)
+    found = await _candidates(app, chat, user_id, query, most_recalled(budget.tokens))
+    recall = Recall(policy(settings.memory_policy), app.config.timezone, app.clock.now())
+    return pack_of(found, recall, budget, shown=shown)
+
+
+async def fitting(app: App, chat: Chat, user_id: str, query: str, limit: int) -> list[Candidate]:
+    """Return the entries that fit a question, of what a turn may read, the best first.
+
+    What is packed whatever it says, pins and working notes, is here only if it fits as well.
+    """
+    if not app.settings.of(chat).memory_enabled:
+        return []
+    found = await _candidates(app, chat, user_id, query, limit)
+    fits = [one for one in found if one.keyword > 0]
+    return sorted(fits, key=lambda one: (-one.keyword, -one.row_id))[:limit]
+
+
+async def _candidates(
+    app: App, chat: Chat, user_id: str, query: str, limit: int
+) -> list[Candidate]:
+    cross_group = app.settings.of(chat).memory_member_cross_group
+    call = readable_call(chat, user_id, cross_group=cross_group)
 
     def work(connection: sqlite3.Connection) -> list[Candidate]:
         streams = readable_of(run(connection, call), chat.bot_id)
-        return candidates(connection, streams, query, most_recalled(budget.tokens))
+        return candidates(connection, streams, query, limit)
 
     async with app.db.reader() as connection:
-        found = await visit(connection, work)
-    recall = Recall(policy(settings.memory_policy), app.config.timezone, app.clock.now())
-    return pack_of(found, recall, budget, shown=shown)
+        return await visit(connection, work)
 
 
 def pack_of(

@@ -19,6 +19,7 @@ from bot.conversation.prompt import turn_lines
 from bot.conversation.turn_request import TurnRequest, turn_messages
 from bot.errors import ModelAnswerInvalid, ModelError, ModelNotConfigured, SendError
 from bot.inject import Injection, inject
+from bot.learn import lessons_for, note_outcome
 from bot.llm.protocol import ModelAnswer, PromptMessage
 from bot.permit import permitted
 from bot.scene import Scene
@@ -47,7 +48,10 @@ async def answer(app: App, question: Question) -> bool:
     shown = frozenset(_shown_rows(scene, turn))
     app.floor.shows(question, shown)
     try:
-        asked = await ask(app, scene, _request(app, scene, injection, turn), shown)
+        request = _request(app, scene, injection, turn)
+        asked = await ask(
+            app, scene, request, shown, lessons_for=lessons_for, note_outcome=note_outcome
+        )
         given = asked.answer
         turn = replace(turn, model=given.model, endpoint=given.endpoint, tools=asked.rounds)
         return await _deliver(app, scene, turn, given)

@@ -24,8 +24,8 @@ MAX_RESULT_CHARS = 4_000
 
 MAX_ERROR_CHARS = 500
 
-LessonsFor = Callable[[App, Chat, str, str], Awaitable[str]]
-"""Of a chat, a tool and its error: what earlier failures taught, empty if nothing."""
+LessonsFor = Callable[[App, Chat, str, str, str], Awaitable[str]]
+"""Of a chat, a tool, its error and its arguments: what earlier failures taught, if anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def offered(app: App, scene: Scene, tools: Iterable[Tool]) -> tuple[Tool, ...]:
     return tuple(tool for tool in tools if is_operator or not tool.operators_only)
 
 
-async def no_lessons(app: App, chat: Chat, tool: str, error: str) -> str:
+async def no_lessons(app: App, chat: Chat, tool: str, error: str, arguments: str) -> str:
     """Return that nothing was learnt."""
     return ""
 
@@ -82,7 +82,8 @@ async def use_tools(
         app.floor.shows(surroundings.scene.question, surroundings.shown_rows)
         lessons = ""
         if result.is_error:
-            lessons = await lessons_for(app, surroundings.scene.chat, call.name, result.text)
+            chat = surroundings.scene.chat
+            lessons = await lessons_for(app, chat, call.name, result.text, call.arguments)
         attempts.append(Attempt(call, result, lessons))
     return attempts
 

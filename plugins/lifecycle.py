@@ -99,6 +99,7 @@ async def connected(bot: Bot) -> None:
     app = current_app()
     app.accounts.connect(bot.self_id, NoneBotPlatform(bot))
     await welcome(app, bot.self_id)
+    app.alarms.set(app.clock.now())
 
 
 @driver.on_bot_disconnect

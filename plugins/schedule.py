@@ -12,12 +12,19 @@ from loguru import logger
 from bot.app import App
 from bot.consolidate import NIGHT_HOUR, tend
 from bot.errors import QunyiError
+from bot.remind import send_due, settle
 from bot.worker import free_own_leases, tick
 from plugins.current import current_app
 from plugins.given import given
 
 driver = nonebot.get_driver()
 scheduler = AsyncIOScheduler(timezone="UTC")
+
+REMINDERS = "the next reminder"
+"""The job of the reminder that is due next; the others have theirs when it is their turn."""
+
+REMINDERS_EVERY_SECONDS = 60
+"""A look besides: for accounts that are back, mutes that ended, and a clock that jumped."""
 
 
 @driver.on_startup
@@ -28,6 +35,7 @@ async def begin() -> None:
     """
     app = current_app()
     await free_own_leases(app)
+    await settle(app)
     if not given().looks:
         return
     now = datetime.fromtimestamp(app.clock.now() / 1000, UTC)
@@ -49,6 +57,17 @@ async def begin() -> None:
         misfire_grace_time=None,
         next_run_time=now,
     )
+    scheduler.add_job(
+        remind,
+        "interval",
+        seconds=REMINDERS_EVERY_SECONDS,
+        # One that waits for its chat's turn to be sent holds up no other.
+        max_instances=3,
+        coalesce=True,
+        misfire_grace_time=None,
+        next_run_time=now,
+    )
+    app.alarms.wind(_wake)
     scheduler.start()
 
 
@@ -74,6 +93,34 @@ async def tend_memory() -> None:
     app = current_app()
     with suppress(asyncio.CancelledError):
         await app.errands.run(_tend(app))
+
+
+async def remind() -> None:
+    """Send the reminders that are due, and be woken for the next; errors end here too."""
+    app = current_app()
+    with suppress(asyncio.CancelledError):
+        await app.errands.run(_remind(app))
+
+
+async def _remind(app: App) -> None:
+    try:
+        following = await send_due(app)
+    except (QunyiError, sqlite3.Error) as error:
+        logger.error("reminders were not sent: {}: {}", type(error).__name__, error)
+        return
+    if following is not None:
+        _wake(following)
+
+
+def _wake(at: int) -> None:
+    """Be woken at a moment (UTC milliseconds), unless that happens sooner anyway."""
+    when = datetime.fromtimestamp(at / 1000, UTC)
+    job = scheduler.get_job(REMINDERS)
+    if job is not None and job.next_run_time <= when:
+        return
+    scheduler.add_job(
+        remind, "date", run_date=when, id=REMINDERS, replace_existing=True, misfire_grace_time=None
+    )
 
 
 async def _look(app: App) -> None:

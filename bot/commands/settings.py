@@ -1,4 +1,4 @@
-"""Run-time settings: 设置 模式."""
+"""Run-time settings: 设置 模式 人设."""
 
 from bot.clock import local_time
 from bot.commands.call import Call, Refusal
@@ -33,6 +33,18 @@ async def change_mode(call: Call) -> str:
         return _described(call, definition("replyMode"))
     try:
         return await _changed(call, definition("replyMode"), call.arguments.strip().lower())
+    except SettingError as error:
+        raise Refusal(str(error)) from error
+
+
+async def change_persona(call: Call) -> str:
+    """人设: what character the bot has in this chat, in private chats too."""
+    setting, words = definition("persona"), call.arguments.strip()
+    if not words:
+        return _described(call, setting)
+    _check_persona(call)
+    try:
+        return await _set(call, setting, words, call.chat)
     except SettingError as error:
         raise Refusal(str(error)) from error
 
@@ -79,7 +91,10 @@ def _history(call: Call, setting: SettingDefinition) -> str:
 
 
 async def _changed(call: Call, setting: SettingDefinition, text: str) -> str:
-    chat = _place(call, setting)
+    return await _set(call, setting, text, _place(call, setting))
+
+
+async def _set(call: Call, setting: SettingDefinition, text: str, chat: Chat | None) -> str:
     book, now = call.app.settings, call.app.clock.now()
     if text in RESET_WORDS:
         await book.reset(setting.key, at=now, chat=chat)
@@ -103,7 +118,11 @@ def _place(call: Call, setting: SettingDefinition) -> Chat | None:
         return here
     if here is None:
         _check_operator(call, setting)
-    is_persona = setting.key == "persona"
-    if is_persona and not call.app.settings.general.group_admins_can_set_persona:
-        raise Refusal("操作者没有允许群管理员修改人设。")
+    if setting.key == "persona":
+        _check_persona(call)
     return here
+
+
+def _check_persona(call: Call) -> None:
+    if not call.is_operator and not call.app.settings.general.group_admins_can_set_persona:
+        raise Refusal("操作者没有允许群管理员修改人设。")

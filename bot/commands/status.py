@@ -28,6 +28,8 @@ def may_use(call: Call, audience: Audience) -> bool:
     match audience:
         case "anyone":
             return True
+        case "host":
+            return not call.chat.is_group or call.is_operator or call.is_group_admin
         case "group_admin":
             return call.is_operator or call.is_group_admin
         case "operator":
@@ -51,7 +53,8 @@ async def show_status(call: Call) -> str:
 
 def _model(call: Call) -> str:
     try:
-        routes = call.app.routes.candidates("chat")
+        chosen = call.app.choices.of(call.chat)
+        routes = call.app.routes.candidates("chat", preferred=chosen)
     except ModelNotConfigured as error:
         return f"模型：未配置（{error}）"
     return f"模型：{'、'.join(str(route) for route in routes)}"

@@ -12,7 +12,8 @@ from bot.model import Segment
 PREFIX = "群忆"
 """Other bots use the same words; this one before them, or alone, means us."""
 
-Audience = Literal["anyone", "group_admin", "operator"]
+Audience = Literal["anyone", "host", "group_admin", "operator"]
+"""``host`` is whoever the chat is about: in a private chat the person, in a group its admins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,16 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "[auto|mention|silent]",
         "怎么接话：auto 自己决定，mention 被叫到才说，silent 只听不说 (reply mode)",
     ),
+    CommandSpec("停", "host", "", "停下正在想的和排队的回答 (stop)"),
+    CommandSpec(
+        "人设",
+        "group_admin",
+        "[text|默认]",
+        "查看或修改机器人在这个聊天里的人设 (persona)",
+    ),
+    CommandSpec(
+        "模型", "operator", "[name|默认]", "查看或选择回答这个聊天的模型 (model of this chat)"
+    ),
     CommandSpec(
         "设置",
         "group_admin",
@@ -52,6 +63,9 @@ COMMANDS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec("记住", "anyone", "…", "把后面的话记成你的记忆 (remember this about me)"),
     CommandSpec("忘记", "anyone", "[群]#id", "忘记一条关于你的记忆，不能恢复 (forget an entry)"),
+    CommandSpec(
+        "提醒", "anyone", "[列表|取消 #n|取消 全部]", "看看或取消你定的提醒 (your reminders)"
+    ),
     CommandSpec("记忆", "operator", "群|成员 id [页]", "查看群或成员的记忆 (show memory)"),
     CommandSpec("反思", "operator", "[group|member|private]", "马上整理这里的记忆 (reflect now)"),
     CommandSpec("压缩", "operator", "", "马上把这里较早的近事压缩成长期记忆 (compress now)"),
@@ -64,6 +78,12 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("整理", "operator", "", "马上整理这里的便签：升级、过期、合并 (consolidate)"),
     CommandSpec("撤销", "group_admin", "[编号]", "列出记忆最近的改动，或撤销一个 (undo)"),
     CommandSpec("任务", "operator", "", "最近的整理任务和跳过的消息 (tasks)"),
+    CommandSpec(
+        "经验",
+        "operator",
+        "[页|改 #n 动作|删 #n]",
+        "工具出过的错和解决办法 (lessons of tools)",
+    ),
     CommandSpec("启用", "operator", "[群|成员 id]", "开始记录和回应这个聊天 (enable)"),
     CommandSpec("停用", "operator", "[群|成员 id]", "不再记录和回应这个聊天 (disable)"),
     CommandSpec("同意", "operator", "[编号]", "同意好友申请或入群邀请；不带编号时列出 (approve)"),

@@ -314,15 +314,29 @@ class Floor:
         running = self._chats[question.chat].running
         return running is not None and running.withdrawn
 
-    def silence(self, chat: Chat) -> None:
-        """Let nobody wait in a chat any more and stop its turn, as when the bot is muted there."""
+    def silence(self, chat: Chat) -> bool:
+        """Let nobody wait in a chat any more and stop its turn, as when the bot is muted there.
+
+        An answer that has begun to go out is let go.
+
+        Returns:
+            whether anybody waited, or a turn was stopped.
+        """
         floor = self._chats.get(chat)
         if floor is None:
-            return
+            return False
+        had_waiting = bool(floor.waiting) or floor.considered is not None
         floor.waiting.clear()
         floor.considered = None
-        if floor.running is not None and not floor.running.committed:
-            floor.running.stop(())
+        if floor.running is None or floor.running.committed:
+            return had_waiting
+        floor.running.stop(())
+        return True
+
+    def is_speaking(self, chat: Chat) -> bool:
+        """Whether an answer goes out in a chat now, which nothing stops any more."""
+        running = self._chats[chat].running if chat in self._chats else None
+        return running is not None and running.committed
 
 
 def _ready_at(question: Question, pace: Pace) -> int:

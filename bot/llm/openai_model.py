@@ -152,7 +152,10 @@ class OpenAIModel:
             ModelRefused, ContextTooLong: a route judged the content; no other one is asked.
         """
         failures: list[ModelError] = []
-        for route in self._routes.candidates(request.purpose, request.last_route):
+        routes = self._routes.candidates(
+            request.purpose, request.last_route, request.preferred_model
+        )
+        for route in routes:
             outcome = await self._ask(route, request)
             if isinstance(outcome, ModelAnswer):
                 return outcome

@@ -64,6 +64,8 @@ class ModelRequest:
     """The route of the chat's last successful answer; memory without an own model follows it."""
     tools: tuple[ToolSpec, ...] = ()
     """What the model may have done for it."""
+    preferred_model: str = ""
+    """The model that was chosen for the chat; answers are asked of it first."""
 
 
 @dataclass(frozen=True, slots=True)

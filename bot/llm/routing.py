@@ -105,13 +105,17 @@ class Routes:
 
     config: ModelConfig
 
-    def candidates(self, purpose: Purpose, last: RouteName | None = None) -> tuple[Route, ...]:
+    def candidates(
+        self, purpose: Purpose, last: RouteName | None = None, preferred: str = ""
+    ) -> tuple[Route, ...]:
         """Return the routes to try, in order; never empty.
 
         Args:
             purpose: what the call is for.
             last: the chat's last successful route. Memory without ``MEMORY_MODEL`` follows it
                 as long as it is still configured, and falls back to ``CHAT_MODEL``.
+            preferred: of the models of ``chat`` the one to ask first; one that is not configured
+                changes nothing, and nothing changes for another purpose.
 
         Raises:
             ModelNotConfigured: the variable it names is missing or unusable.
@@ -122,6 +126,7 @@ class Routes:
         routes = [self._route(slot, self.config.slot(slot).model)]
         if slot == "CHAT":
             routes += [self._route(slot, name) for name in self.config.chat_fallback_models]
+            routes.sort(key=lambda route: route.model != preferred)
         return tuple(dict.fromkeys(routes))
 
     def is_configured(self, purpose: Purpose) -> bool:

@@ -100,6 +100,14 @@ async def set_access(
     await _sql.set_access(tx, **chat_key(chat), access=access, by=by, at=at)
 
 
+async def choose_model(
+    tx: aiosqlite.Connection, chat: Chat, model: str, *, by: str, at: int
+) -> None:
+    """Let a model answer in a chat first, or with ``""`` the configured one."""
+    await ensure_chat(tx, chat, at)
+    await _sql.choose_model(tx, **chat_key(chat), model=model, by=by, at=at)
+
+
 async def set_muted(tx: aiosqlite.Connection, chat: Chat, until: int) -> None:
     """Keep until when (UTC ms; 0 for not) nothing can be sent to a chat."""
     await _sql.set_muted(tx, **chat_key(chat), until=until)

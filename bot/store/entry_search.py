@@ -14,6 +14,7 @@ import aiosqlite
 from bot.model import Document, Tier
 from bot.search.ranking import coverage
 from bot.search.tokens import any_of, holders, in_pairs, is_exact, question_phrases
+from bot.store.database import Database
 from bot.store.queries import load
 from bot.store.reach import Place, Readable
 from bot.store.sqlite import run
@@ -132,3 +133,10 @@ async def count_uses(tx: aiosqlite.Connection, row_ids: Iterable[int], local_dat
         local_date: today, ``YYYY-MM-DD``.
     """
     await _sql.count_uses(tx, row_ids=json.dumps(list(row_ids)), local_date=local_date)
+
+
+async def evidence(db: Database, row_ids: Iterable[int]) -> list[int]:
+    """Return the rows of the messages that some entries rest on, by the entries' rows."""
+    async with db.reader() as connection:
+        found = _sql.evidence(connection, row_ids=json.dumps(list(row_ids)))
+        return [row["message_id"] async for row in found]

@@ -199,11 +199,11 @@ async def recall_message(tx: aiosqlite.Connection, recall: Recall) -> int | None
 async def _take_back(tx: aiosqlite.Connection, row: aiosqlite.Row, recall: Recall) -> None:
     where = await heard(tx, [row["id"]])
     await _sql.take_back(tx, id=row["id"], at=recall.at, by=recall.operator_id)
-    await _hide(tx, row)
+    await _hide(tx, row, recall.at)
     await drop_quotes(tx, where, _quotable(row))
 
 
-async def _hide(tx: aiosqlite.Connection, row: aiosqlite.Row) -> None:
+async def _hide(tx: aiosqlite.Connection, row: aiosqlite.Row, at: int) -> None:
     """Let a message be counted and shown no more."""
     chat_id, row_id = row["chat_id"], row["id"]
     if row["counted"]:
@@ -211,6 +211,9 @@ async def _hide(tx: aiosqlite.Connection, row: aiosqlite.Row) -> None:
     await _sql.empty_turns(tx, chat_id=chat_id, id=row_id)
     await hide_from_tools(tx, row_id)
     await _sql.drop_lines(tx, id=row_id)
+    await _sql.drop_reminder_lines(tx, id=row_id)
+    await _sql.blank_sent_reminders(tx, id=row_id)
+    await _sql.drop_reminders(tx, id=row_id, at=at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +275,7 @@ async def set_apart(tx: aiosqlite.Connection, row_id: int, at: int) -> list[str]
     if row is None or row["forgotten_at"] is not None or row["recalled_at"] is not None:
         return []
     await _sql.set_apart(tx, id=row_id, at=at)
-    await _hide(tx, row)
+    await _hide(tx, row, at)
     return _quotable(row)
 
 

@@ -1,9 +1,22 @@
 """The tools there are. See ``docs/tools.md``, "The tools"."""
 
 from bot.app import App
+from bot.tools.chat_history import ChatHistory
+from bot.tools.forget import Forget
+from bot.tools.member_info import MemberInfo
+from bot.tools.memory_search import MemorySearch
+from bot.tools.remember import Remember
+from bot.tools.remind import Remind
 from bot.tools.tool import Tool
 
-BUILT_IN: tuple[Tool, ...] = ()
+BUILT_IN: tuple[Tool, ...] = (
+    ChatHistory(),
+    MemorySearch(),
+    Remember(),
+    Forget(),
+    MemberInfo(),
+    Remind(),
+)
 """Those that need nothing but the program."""
 
 

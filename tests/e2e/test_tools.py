@@ -17,8 +17,8 @@ from bot.simulate import VirtualClock, World, WorldPlatform
 from bot.simulate.actions import Desk
 from bot.simulate.provider import TOO_LONG, TOO_LONG_OTHERWISE, Answer, Called, Failure, ModelServer
 from tests.verbs.stage import AT_BOT, BOT, FISH, GROUP, NOON, new_world
+from tests.verbs.staged_tool import StagedTool
 from tests.verbs.test_windows import NO_LIMITS
-from tests.verbs.tooling import StagedTool
 
 CALLING = Answer(calls=(Called("look", '{"query": "西瓜"}'),))
 

@@ -20,6 +20,7 @@ from loguru import logger
 from bot.model import (
     ANONYMOUS_ID,
     Chat,
+    Lesson,
     Member,
     Message,
     Scope,
@@ -36,9 +37,11 @@ from bot.store import chats
 from bot.store.alerts import claim_alert
 from bot.store.database import Database, open_database
 from bot.store.ingest import Receipt
+from bot.store.lessons import keep_lessons
 from bot.store.memory import StreamWriter, rewrite
 from bot.store.messages import Recall, recall_message
 from bot.store.migrate import read_steps
+from bot.store.reminders import add_reminder
 from bot.store.settings import open_settings
 from bot.store.snapshots import NewSnapshot, keep_snapshots, recollection
 from bot.store.tasks import (
@@ -117,6 +120,7 @@ async def _fill(db: Database) -> None:
     await _fill_settings(db)
     await _fill_memory(db, receipts)
     await _fill_snapshots(db)
+    await _fill_tools(db, receipts)
 
 
 async def _fill_people(db: Database) -> None:
@@ -209,6 +213,25 @@ async def _fill_snapshots(db: Database) -> None:
             active_at=NOON + MINUTE,
         )
         assert await keep_snapshots(db, GROUP, [NewSnapshot(stream.scope_id, snapshot)])
+
+
+async def _fill_tools(db: Database, receipts: Sequence[Receipt]) -> None:
+    rows = [receipt.row_id for receipt in receipts]
+    lesson = Lesson("remind", ("时间",), "时间不对", "参数不合适 at", "at 从 <空> 改成 <日期>")
+    async with db.transaction() as tx:
+        await add_reminder(
+            tx,
+            GROUP,
+            ALICE,
+            [rows[3]],
+            due_at=NOON + 60 * MINUTE,
+            text="出发",
+            begun_at=NOON,
+            at=NOON,
+            max_open=1,
+        )
+        await keep_lessons(tx, PRIVATE, [lesson], at=NOON, since=0)
+        await chats.choose_model(tx, GROUP, "example-model", by=ALICE, at=NOON)
 
 
 def _remember_group(rows: Sequence[int], writer: StreamWriter) -> None:

@@ -24,6 +24,10 @@ OWN_DOCUMENTS = [name for name in DOCUMENTS if not name.startswith(("CHANGELOG",
 
 AUDIENCES = {
     "anyone": {"everyone", "所有人"},
+    "host": {
+        "group admins, operators; in private anybody",
+        "群管理、操作者；私聊里是本人",
+    },
     "group_admin": {"group admins, operators", "群管理、操作者"},
     "operator": {"operators", "操作者"},
 }

@@ -599,3 +599,29 @@ def test_a_clock_that_is_set_back_keeps_no_spent_chat_for_ever():
     table.now += LONGEST_WAIT_MS + 1
     table.offer(1, chat=Chat("10001", "group", "another"))
     assert len(table.floor._chats) <= 2
+
+
+def test_silence_tells_whether_there_was_anything_to_stop():
+    floor = Floor()
+    assert not floor.silence(HERE)
+    floor.offer(stored(1), addressed=True, now=NOW)
+    assert floor.silence(HERE)
+    floor.offer(stored(2), addressed=False, now=NOW)
+    assert floor.silence(HERE)
+    assert not floor.silence(HERE)
+
+
+def test_silence_stops_a_turn_that_thinks_and_none_that_speaks():
+    floor = Floor()
+    for row_id, speaks in ((1, False), (2, True)):
+        now = NOW + 10_000 * row_id
+        floor.offer(stored(row_id), addressed=True, now=now)
+        question = floor.next_step(HERE, PACE, now + 5_000)
+        assert isinstance(question, Question)
+        floor.started(question, lambda: None)
+        if speaks:
+            floor.committed(question)
+        assert floor.is_speaking(HERE) == speaks
+        assert floor.silence(HERE) != speaks
+        floor.ended(question, now=now + 5_000, spoke=speaks)
+        assert not floor.is_speaking(HERE)

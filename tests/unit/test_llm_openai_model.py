@@ -290,6 +290,15 @@ async def test_the_fallback_model_answers_when_the_first_cannot():
         assert [body["model"] for body in at.bodies] == ["big", "small"] * 4
 
 
+async def test_the_model_chosen_for_a_chat_is_asked_first():
+    config = ModelConfig(api_key=KEY, chat=ModelSlot("big"), chat_fallback_models=("small",))
+    async with bench(config, retry=ONCE) as at:
+        at.server.enqueue(Failure(503))
+        answer = await at.model.complete(replace(REQUEST, preferred_model="small"))
+        assert answer.model == "big"
+        assert [body["model"] for body in at.bodies] == ["small", "big"]
+
+
 async def test_when_all_routes_fail_the_error_names_each():
     config = ModelConfig(api_key=KEY, chat=ModelSlot("big"), chat_fallback_models=("small",))
     async with bench(config, retry=ONCE) as at:

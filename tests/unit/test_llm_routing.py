@@ -157,3 +157,15 @@ def test_all_lists_every_configured_route_once():
     )
     assert [route.model for route in Routes(config).all()] == ["big", "small", "vectors"]
     assert Routes(ModelConfig()).all() == ()
+
+
+def test_a_preferred_model_is_asked_first_and_the_others_in_their_order():
+    config = ModelConfig(api_key=KEY, chat=ModelSlot("big"), chat_fallback_models=("a", "b"))
+    routes = Routes(config)
+
+    def order(preferred: str) -> list[str]:
+        return [route.model for route in routes.candidates("chat", preferred=preferred)]
+
+    assert order("b") == ["b", "big", "a"]
+    assert order("") == order("unknown") == ["big", "a", "b"]
+    assert [r.model for r in routes.candidates("reflect.group", preferred="b")] == ["big"]

@@ -13,10 +13,11 @@ from bot.errors import ModelUnavailable, ToolError
 from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage
 from bot.llm.scripted import calling
 from bot.store.tool_history import RECALLED_RESULT
+from bot.tools import kit
 from bot.tools.tool import Surroundings
 from bot.use_tools import MAX_RESULT_CHARS, use_tools
 from tests.verbs.stage import AT_BOT, BEAR, CAT, FISH, GROUP, OPERATOR, Stage, open_stage, whole
-from tests.verbs.tooling import Deed, StagedTool, look
+from tests.verbs.staged_tool import Deed, StagedTool, look
 
 SECRET = "我的秘密是西瓜"
 
@@ -32,6 +33,14 @@ def results(request: ModelRequest) -> list[str]:
 
 def roles(request: ModelRequest) -> list[str]:
     return [each.role for each in request.messages]
+
+
+BUILT_IN = frozenset(tool.spec.name for tool in kit.BUILT_IN)
+
+
+def offered(request: ModelRequest) -> list[str]:
+    """The tools of a request beside those built in."""
+    return [spec.name for spec in request.tools if spec.name not in BUILT_IN]
 
 
 def raising(error: BaseException) -> Deed:
@@ -67,7 +76,7 @@ async def test_what_a_tool_gives_is_told_to_the_model_and_the_answer_goes_out(tm
         first, second = stage.model.requests
         assert stage.texts() == ["好的"]
     assert tool.asked == [{"query": "西瓜"}]
-    assert [spec.name for spec in first.tools] == ["look"]
+    assert offered(first) == ["look"]
     assert second.messages[: len(first.messages)] == first.messages
     assert second.messages[len(first.messages) :] == (
         PromptMessage("assistant", "我看看", calls=(look(),), model="scripted"),
@@ -212,7 +221,7 @@ async def test_a_result_is_plain_text(tmp_path: Path, given: str, told: str):
 
 
 async def test_lessons_and_outcomes_are_for_others_to_keep(tmp_path: Path):
-    async def lessons(app: object, chat: object, tool: str, error: str) -> str:
+    async def lessons(app: object, chat: object, tool: str, error: str, arguments: str) -> str:
         return f"以前 {tool} 也说过：{error}"
 
     tool = StagedTool(raising(ToolError("没找到")))
@@ -237,10 +246,10 @@ async def test_members_of_a_group_use_tools_only_where_they_may(tmp_path: Path):
         assert stage.model.requests[0].tools == ()
         assert tool.asked == []
         await ask(stage, OPERATOR)
-        assert len(stage.model.requests[-1].tools) == 1
+        assert offered(stage.model.requests[-1]) == ["look"]
         stage.whisper(FISH, "在吗")
         await stage.advance(40)
-        assert len(stage.model.requests[-1].tools) == 1
+        assert offered(stage.model.requests[-1]) == ["look"]
 
 
 async def test_tools_for_operators_are_offered_to_and_run_for_nobody_else(tmp_path: Path):
@@ -249,7 +258,7 @@ async def test_tools_for_operators_are_offered_to_and_run_for_nobody_else(tmp_pa
     async with open_stage(tmp_path, tools=(tool, other)) as stage:
         stage.model.enqueue(calling(look()))
         await ask(stage)
-        assert [spec.name for spec in stage.model.requests[0].tools] == ["other"]
+        assert offered(stage.model.requests[0]) == ["other"]
         assert results(stage.model.requests[1]) == ["没有名为 look 的工具"]
         stage.model.enqueue(calling(look()))
         await ask(stage, OPERATOR)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.conversation.fitting import tokens
+from bot.conversation.fitting import tokens, tool_tokens
 from bot.conversation.tokens import estimator
 from bot.errors import ContextTooLong
 from bot.llm.protocol import ModelRequest
 from bot.llm.scripted import Line, calling
 from tests.verbs.stage import AT_BOT, FISH, GROUP, Stage, asked, open_stage, shown_texts, told
-from tests.verbs.tooling import StagedTool, look
+from tests.verbs.staged_tool import StagedTool, look
 
 COUNT = estimator("cjk")
 NO_LIMITS = {
@@ -27,7 +27,7 @@ NO_LIMITS = {
 
 
 def size(request: ModelRequest) -> int:
-    return tokens(request.messages, COUNT)
+    return tokens(request.messages, COUNT) + tool_tokens(request.tools, COUNT)
 
 
 class SmallModel:

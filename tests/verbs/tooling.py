@@ -1,46 +1,78 @@
-"""Tools that do as tests tell them."""
+"""Tools on the stage: a turn that somebody's message begins, and what a tool gives it."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
-from bot.conversation.tools import ToolCall, ToolOutput, ToolSpec
+from bot.conversation.floor import Question
+from bot.conversation.tools import ToolOutput
+from bot.model import Chat, Message, StoredMessage
+from bot.scene import read_scene
+from bot.store.messages import messages_by_rows
+from bot.tools.kit import toolbox
 from bot.tools.tool import Surroundings
+from tests.store.rows import own, said, store
+from tests.verbs.stage import BOT, FISH, GROUP, OTHER_GROUP, Stage
 
-PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {"query": {"type": "string"}},
-    "required": ["query"],
-}
+HERE = Chat(str(BOT), "group", str(GROUP))
+THERE = Chat(str(BOT), "group", str(OTHER_GROUP))
+ALONE = Chat(str(BOT), "private", str(FISH))
 
-Deed = Callable[[Surroundings, Mapping[str, Any]], Awaitable[str | ToolOutput]]
-
-
-@dataclass(slots=True)
-class StagedTool:
-    """A tool that remembers what it was asked."""
-
-    deed: Deed | str = "找到一条"
-    name: str = "look"
-    operators_only: bool = False
-    timeout_seconds: float = 5.0
-    asked: list[dict[str, Any]] = field(default_factory=list)
-    seen: list[Surroundings] = field(default_factory=list)
-    spec: ToolSpec = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.spec = ToolSpec(self.name, "找东西", PARAMETERS)
-
-    async def run(
-        self, surroundings: Surroundings, arguments: Mapping[str, Any]
-    ) -> str | ToolOutput:
-        self.asked.append(dict(arguments))
-        self.seen.append(surroundings)
-        if isinstance(self.deed, str):
-            return self.deed
-        return await self.deed(surroundings, arguments)
+_ids = count(1)
 
 
-def look(query: str = "西瓜", *, call_id: str = "call_a", name: str = "look") -> ToolCall:
-    """A call that is in order."""
-    return ToolCall(call_id, name, f'{{"query": "{query}"}}')
+def spoken(stage: Stage, text: str, chat: Chat = HERE, by: int = FISH, **fields: Any) -> Message:
+    """Return a message of now that nobody has stored yet."""
+    given = {"at": stage.now, "chat": chat, "id": f"t{next(_ids)}", **fields}
+    if by == BOT:
+        return own(text, **given)
+    return said(text, by=str(by), **given)
+
+
+async def stored(stage: Stage, *messages: Message) -> list[int]:
+    """Store messages and return their rows."""
+    receipts = await store(stage.app.db, *messages, pending=False)
+    return [receipt.row_id for receipt in receipts]
+
+
+async def kept(stage: Stage, row_ids: Iterable[int]) -> tuple[StoredMessage, ...]:
+    return tuple(await messages_by_rows(stage.app.db, row_ids))
+
+
+async def turn(
+    stage: Stage,
+    text: str = "问一下",
+    chat: Chat = HERE,
+    by: int = FISH,
+    *,
+    shown: Iterable[int] = (),
+    **fields: Any,
+) -> Surroundings:
+    """Let somebody ask something, and return what the tools of that turn may know."""
+    return await _turn(stage, [spoken(stage, text, chat, by, **fields)], shown)
+
+
+async def question(stage: Stage, *texts: str) -> Surroundings:
+    """Let fish ask something in several messages."""
+    return await _turn(stage, [spoken(stage, text) for text in texts], ())
+
+
+async def _turn(stage: Stage, said: list[Message], shown: Iterable[int]) -> Surroundings:
+    rows = await stored(stage, *said)
+    messages = await kept(stage, rows)
+    chat, sender_id = said[0].chat, said[0].sender.user_id
+    asked = Question(chat, sender_id, messages, True, stage.now, stage.now)
+    scene = await read_scene(stage.app, asked)
+    return Surroundings(stage.app, scene, frozenset([*rows, *shown]))
+
+
+async def output(surroundings: Surroundings, name: str, /, **arguments: Any) -> ToolOutput:
+    """Return what a tool gives a turn."""
+    [tool] = [tool for tool in toolbox(surroundings.app) if tool.spec.name == name]
+    given = await tool.run(surroundings, arguments)
+    return ToolOutput(given) if isinstance(given, str) else given
+
+
+async def use(surroundings: Surroundings, name: str, /, **arguments: Any) -> str:
+    """Return the text that a tool gives a turn."""
+    return (await output(surroundings, name, **arguments)).text

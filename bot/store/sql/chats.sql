@@ -42,6 +42,15 @@ SELECT bot_id, kind, peer_id, access FROM chats WHERE access <> '';
 UPDATE chats SET access = :access, access_by = :by, access_at = :at
 WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id;
 
+-- name: chosen_models
+-- Those chats for which an operator chose a model.
+SELECT bot_id, kind, peer_id, model FROM chats WHERE model <> '';
+
+-- name: choose_model!
+-- An operator's word on which model answers there first.
+UPDATE chats SET model = :model, model_by = :by, model_at = :at
+WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id;
+
 -- name: set_muted!
 -- Until when nothing can be sent there.
 UPDATE chats SET muted_until = :until

@@ -43,3 +43,9 @@ WHERE e.ended_at IS NULL AND e.text <> '';
 -- A use counts once a local day.
 UPDATE entries SET uses = uses + 1, used_on = :local_date
 WHERE id IN (SELECT value FROM json_each(:row_ids)) AND used_on IS NOT :local_date;
+
+-- name: evidence
+-- The messages that some entries rest on.
+SELECT DISTINCT pm.message_id FROM proofs AS p
+JOIN proof_messages AS pm ON pm.proof_id = p.id
+WHERE p.entry_id IN (SELECT value FROM json_each(:row_ids));

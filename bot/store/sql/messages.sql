@@ -106,6 +106,29 @@ DELETE FROM early_recalls WHERE recalled_at < :before;
 -- The lines and quotes of a recalled message leave every stored turn.
 DELETE FROM turn_lines WHERE message_id = :id;
 
+-- name: drop_reminder_lines!
+-- So do those of the reminders that were made from it.
+DELETE FROM turn_lines WHERE message_id IN (
+    SELECT r.sent_row FROM reminder_messages AS rm
+    JOIN reminders AS r ON r.id = rm.reminder_id
+    WHERE rm.message_id = :id
+);
+
+-- name: blank_sent_reminders!
+-- The stored copies of those reminders lose their text.
+UPDATE messages SET text = '', segments = '[]' WHERE id IN (
+    SELECT r.sent_row FROM reminder_messages AS rm
+    JOIN reminders AS r ON r.id = rm.reminder_id
+    WHERE rm.message_id = :id
+);
+
+-- name: drop_reminders!
+-- Those that wait are not sent any more.
+UPDATE reminders SET state = 'dropped', text = '', ended_at = :at
+WHERE state = 'open' AND id IN (
+    SELECT reminder_id FROM reminder_messages WHERE message_id = :id
+);
+
 -- name: empty_turns!
 -- A turn whose question is gone leaves the conversation with its answer, also one that is being
 -- sent.
