@@ -60,7 +60,7 @@ async def talk(stage: Stage, turns: int, chars: int = 300) -> None:
 async def test_a_conversation_goes_on_whatever_the_window(
     tmp_path: Path, ratio: float, tells: bool
 ):
-    model = SmallModel(6_000, ratio=ratio, tells=tells)
+    model = SmallModel(round(4_500 * ratio) + 1_500, ratio=ratio, tells=tells)
     async with open_stage(tmp_path, answer=model) as stage:
         await stage.set(**NO_LIMITS)
         await talk(stage, 40)
@@ -107,7 +107,7 @@ async def test_a_message_longer_than_the_window_is_answered_all_the_same(tmp_pat
 
 
 async def test_results_of_tools_give_way_before_the_turn_fails(tmp_path: Path):
-    model = SmallModel(9_000)
+    model = SmallModel(10_500)
     tool = StagedTool("果" * 4_000)
     async with open_stage(tmp_path, answer=model, tools=(tool,)) as stage:
         await stage.set(**NO_LIMITS)
