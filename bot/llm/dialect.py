@@ -5,12 +5,13 @@ text; whatever worked is remembered by the caller.
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from bot.llm.completion import whole_characters
-from bot.llm.protocol import ModelRequest
+from bot.llm.protocol import Image, ModelRequest, PromptMessage
 from bot.llm.rejection import Rejection, blames_account, finds_too_long, refuses_content
 
 JsonMode = Literal["schema", "object", "plain"]
@@ -39,9 +40,7 @@ class Dialect:
 
 def parameters(request: ModelRequest, model: str, dialect: Dialect) -> dict[str, Any]:
     """Return the JSON body of a completion request."""
-    messages = [
-        {"role": each.role, "content": whole_characters(each.content)} for each in request.messages
-    ]
+    messages = [{"role": each.role, "content": _content(each)} for each in request.messages]
     body: dict[str, Any] = {"model": model, "messages": messages}
     if request.max_tokens is not None:
         cap = dialect.limit_cap or request.max_tokens
@@ -51,6 +50,19 @@ def parameters(request: ModelRequest, model: str, dialect: Dialect) -> dict[str,
         body["stream"] = True
         body.update({"stream_options": {"include_usage": True}} if dialect.stream_usage else {})
     return body
+
+
+def _content(message: PromptMessage) -> str | list[dict[str, Any]]:
+    """Return a message's content: plain text, as every endpoint takes it, unless it has images."""
+    text = whole_characters(message.content)
+    if not message.images:
+        return text
+    return [{"type": "text", "text": text}, *map(_image_part, message.images)]
+
+
+def _image_part(image: Image) -> dict[str, Any]:
+    address = f"data:{image.media_type};base64,{b64encode(image.data).decode('ascii')}"
+    return {"type": "image_url", "image_url": {"url": address}}
 
 
 def adapted(dialect: Dialect, request: ModelRequest, rejection: Rejection) -> Dialect | None:

@@ -4,7 +4,7 @@ See ``docs/architecture.md``, "Models".
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from bot.model import Chat, Usage
@@ -27,11 +27,21 @@ UsageRecorder = Callable[[Usage], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that a message of a prompt shows."""
+
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class PromptMessage:
     """One message of a prompt."""
 
     role: Literal["system", "user", "assistant"]
     content: str
+    images: tuple[Image, ...] = ()
+    """Shown behind the text."""
 
 
 @dataclass(frozen=True, slots=True)

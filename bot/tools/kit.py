@@ -1,0 +1,15 @@
+"""The tools that a turn may use."""
+
+from bot.app import App
+from bot.tools.describe_image import DescribeImage
+from bot.tools.tool import Tool
+
+
+def toolbox(app: App) -> tuple[Tool, ...]:
+    """Return every tool there is now, whoever may use it."""
+    return _pictures(app)
+
+
+def _pictures(app: App) -> tuple[Tool, ...]:
+    """Without ``VISION_MODEL`` nobody looks at pictures."""
+    return (DescribeImage(),) if app.routes.is_configured("vision") else ()
