@@ -15,6 +15,8 @@ from bot.errors import StoreBusy
 from bot.llm.openai_model import OpenAIModel
 from bot.llm.protocol import ChatModel, Purpose
 from bot.llm.routing import ModelConfig, ModelSlot, Routes
+from bot.mcp.config import read_servers
+from bot.mcp.servers import Servers
 from bot.model import Chat, Usage
 from bot.platform.accounts import Accounts
 from bot.platform.outbox import Outbox
@@ -49,6 +51,7 @@ class App:
     lasting: LastingWrites
     patience: Patience
     errands: Errands
+    mcp: Servers
     started_at: int
     """UTC milliseconds."""
 
@@ -134,7 +137,9 @@ async def open_app(
     Raises:
         StoreError: the database cannot be opened or migrated.
         SettingError: a stored setting is not allowed any more.
+        ConfigError: the file of ``MCP_CONFIG`` cannot be used.
     """
+    servers = read_servers(config.mcp_config) if config.mcp_config else ()
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(
             open_database(
@@ -149,6 +154,8 @@ async def open_app(
         stack.push_async_callback(arrivals.flush)
         stack.push_async_callback(lasting.settled)
         errands = Errands()
+        mcp = Servers(servers, clock)
+        stack.push_async_callback(mcp.stop)
         app = App(
             config=config,
             clock=clock,
@@ -165,10 +172,12 @@ async def open_app(
             lasting=lasting,
             patience=patience,
             errands=errands,
+            mcp=mcp,
             started_at=clock.now(),
         )
         # The first to end: nobody works on what is being taken apart.
         stack.push_async_callback(errands.stop)
+        mcp.start()
         yield app
 
 

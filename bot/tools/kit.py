@@ -7,7 +7,7 @@ from bot.tools.tool import Tool
 
 def toolbox(app: App) -> tuple[Tool, ...]:
     """Return every tool there is now, whoever may use it."""
-    return _pictures(app)
+    return (*_pictures(app), *app.mcp.tools())
 
 
 def _pictures(app: App) -> tuple[Tool, ...]:
