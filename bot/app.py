@@ -62,8 +62,9 @@ class App:
 
     @property
     def reading_models(self) -> tuple[str, ...]:
-        """The names of the models that may read messages, to answer them or to remember."""
-        purposes: tuple[Purpose, ...] = ("chat", "reflect.group")
+        """The names of the models that may read messages, to answer, to remember, or to look at
+        pictures."""
+        purposes: tuple[Purpose, ...] = ("chat", "reflect.group", "vision")
         configured: list[Purpose] = [p for p in purposes if self.routes.is_configured(p)]
         routes = (route for name in configured for route in self.routes.candidates(name))
         return tuple(dict.fromkeys(route.model for route in routes))

@@ -1,25 +1,29 @@
-"""What a tool is: its words, its schema and what it gives back. Pure."""
+"""What a tool is: its words, its schema and what it gives back. Pure.
+
+See ``docs/tools.md``, "What a tool is".
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ToolSpec:
-    """What a model is told of a tool."""
+    """A tool as a model is told of it. Two are equal if they are the same one, so that what is
+    made of a specification is made once."""
 
     name: str
     """``[a-z0-9_]{1,64}``."""
     description: str
-    """What the model reads, Chinese."""
+    """What the model reads, in Chinese."""
     parameters: Mapping[str, Any]
     """The JSON schema of an object."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What a model wants done."""
+    """A model's wish to use a tool."""
 
     id: str
     name: str
@@ -28,8 +32,42 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool found or did, with the messages that it shows."""
+
+    text: str
+    message_ids: tuple[int, ...] = ()
+    """The rows of the messages whose words are in it, so that a recall reaches them."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came of a call."""
+    """What the model is told of a call."""
 
     text: str
     is_error: bool = False
+    message_ids: tuple[int, ...] = ()
+    """See ``ToolOutput``."""
+
+
+class AnyTool(Protocol):
+    """A tool as it may be given to a program that is not yet there; see ``bot/tools/tool.py``."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What a model is told of it."""
+        ...
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long one call may take."""
+        ...
+
+    @property
+    def operators_only(self) -> bool:
+        """Whether it is for ``SUPERUSERS`` alone."""
+        ...
+
+    async def run(self, surroundings: Any, arguments: Mapping[str, Any]) -> str | ToolOutput:
+        """Do it and return what the model is told."""
+        ...

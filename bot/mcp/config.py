@@ -21,7 +21,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,23}")
 _KEYS = frozenset(
     {"command", "args", "env", "url", "headers", "members", "timeoutSeconds", "disabled", "type"}
 )
-_TYPES = frozenset({"stdio", "http", "streamable-http", "streamableHttp"})
+_TYPES = ("stdio", "http", "streamable-http", "streamableHttp")
+_HEADER = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +143,13 @@ def _texts(entry: Mapping[str, Any], key: str) -> Mapping[str, str]:
     parts = [*value, *value.values()] if isinstance(value, dict) else [None]
     if not all(map(_is_plain, parts)):
         raise _Wrong(f"{key} is no object of texts")
-    if key == "headers" and not all(one.isascii() and one.isprintable() for one in value.values()):
+    if key == "headers" and not all(_can_travel(*pair) for pair in value.items()):
         raise _Wrong("a header may hold ASCII only; paste it anew")
     return value
+
+
+def _can_travel(name: str, value: str) -> bool:
+    return bool(_HEADER.fullmatch(name)) and value.isascii() and value.isprintable()
 
 
 def _is_plain(value: object) -> bool:

@@ -22,9 +22,9 @@ from bot.errors import ToolError
 from bot.mcp.config import Program, ServerConfig, WebAddress
 from bot.mcp.listing import MAX_TOOLS, Offer
 from bot.mcp.program import running
-from bot.text import clipped, many_lines, single_line
+from bot.text import clipped, json_line, many_lines, single_line
 
-RESULT_CHARS = 8_000
+RESULT_CHARS = 3_600
 LAST_WORDS_BYTES = 2_000
 LAST_WORDS_CHARS = 300
 MAX_PAGES = 20
@@ -170,7 +170,10 @@ class SdkConnection:
         return offers
 
     async def call(self, tool: str, arguments: Mapping[str, Any], seconds: float) -> str:
-        """Return what a tool says; a call is never repeated, since it may have done something."""
+        """Return what a tool says, as a line of JSON.
+
+        A call is never repeated, since it may have done something.
+        """
         try:
             async with asyncio.timeout(seconds):
                 # The limit of other requests is the package's default, and may be shorter.
@@ -185,12 +188,12 @@ class SdkConnection:
             raise ToolError(f"工具出错：{cause or type(error).__name__}") from error
         text = result_text(result)
         if result.is_error:
-            raise ToolError(text or "工具出错，没有说明原因")
-        return text or "（没有内容）"
+            raise ToolError(single_line(text) or "工具出错，没有说明原因")
+        return json_line({"result": text})
 
 
 def result_text(result: types.CallToolResult) -> str:
-    """Return a result as text for a model, within bounds; what is no text is named only."""
+    """Return a result as text within bounds; what is no text is named only."""
     words = "\n".join(filter(None, map(_block_text, result.content)))
     if not words and result.structured_content is not None:
         words = json.dumps(result.structured_content, ensure_ascii=False)

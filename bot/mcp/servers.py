@@ -51,7 +51,7 @@ class Connection(Protocol):
         ...
 
     async def call(self, tool: str, arguments: Mapping[str, Any], seconds: float) -> str:
-        """Return what a tool says.
+        """Return what a tool says, as a line of JSON.
 
         Raises:
             ToolError: it fails, or the connection does.

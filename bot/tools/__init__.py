@@ -1,1 +1,1 @@
-"""What a model may do besides speaking: the tools of a turn, each in a file of its own."""
+"""The tools that a model may use in a turn. See ``docs/tools.md``."""

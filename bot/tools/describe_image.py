@@ -11,7 +11,7 @@ from typing import Any
 from loguru import logger
 
 from bot.app import App
-from bot.conversation.tools import ToolSpec
+from bot.conversation.tools import ToolOutput, ToolSpec
 from bot.describe import Fetch, describe
 from bot.errors import ModelError, NotFetched, ToolError
 from bot.fetch import fetch_picture
@@ -65,7 +65,7 @@ class DescribeImage:
     """A download, a new address, another download, and the model."""
     operators_only: bool = False
 
-    async def run(self, surroundings: Surroundings, arguments: Mapping[str, Any]) -> str:
+    async def run(self, surroundings: Surroundings, arguments: Mapping[str, Any]) -> ToolOutput:
         """Return the description as a line of JSON; a picture that cannot be seen is no error."""
         app, chat = surroundings.app, surroundings.scene.chat
         number = _whole(arguments.get("number", 1), "number")
@@ -74,7 +74,8 @@ class DescribeImage:
         if number > count:
             raise ToolError(f"这条消息只有 {count} 张图片")
         shown = await _looked_at(app, stored, number, self.fetch)
-        return json_line({"id": stored.row_id, "number": number, "picture": shown})
+        line = json_line({"id": stored.row_id, "number": number, "picture": shown})
+        return ToolOutput(line, (stored.row_id,))
 
 
 def _whole(value: object, name: str) -> int:

@@ -1,4 +1,4 @@
-"""The tools that a turn may use."""
+"""The tools there are. See ``docs/tools.md``, "The tools"."""
 
 from bot.app import App
 from bot.tools.describe_image import DescribeImage
@@ -6,7 +6,7 @@ from bot.tools.tool import Tool
 
 
 def toolbox(app: App) -> tuple[Tool, ...]:
-    """Return every tool there is now, whoever may use it."""
+    """Return every tool of the program, whoever may use it."""
     return (*_pictures(app), *app.mcp.tools())
 
 

@@ -1,11 +1,14 @@
-"""A tool as a turn uses it."""
+"""A tool, and what it may know of the turn that calls it.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+See ``docs/tools.md``, "What a tool is".
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from bot.app import App
-from bot.conversation.tools import ToolSpec
+from bot.conversation.tools import ToolOutput, ToolResult, ToolSpec
 from bot.scene import Scene
 
 
@@ -16,11 +19,16 @@ class Surroundings:
     app: App
     scene: Scene
     shown_rows: frozenset[int]
-    """Message rows already in the prompt."""
+    """The message rows that the prompt shows already, those of earlier results included."""
+
+    def showing(self, results: Iterable[ToolResult]) -> "Surroundings":
+        """Return the surroundings once some results are in the prompt as well."""
+        rows = self.shown_rows.union(*(result.message_ids for result in results))
+        return replace(self, shown_rows=rows)
 
 
 class Tool(Protocol):
-    """Something that a model may do in a turn."""
+    """Something that a model may have done for it."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -29,18 +37,24 @@ class Tool(Protocol):
 
     @property
     def timeout_seconds(self) -> float:
-        """How long it may take."""
+        """How long one call may take."""
         ...
 
     @property
     def operators_only(self) -> bool:
-        """Whether only turns of operators have it."""
+        """Whether it is for ``SUPERUSERS`` alone."""
         ...
 
-    async def run(self, surroundings: Surroundings, arguments: Mapping[str, Any]) -> str:
-        """Return the text for the model.
+    async def run(
+        self, surroundings: Surroundings, arguments: Mapping[str, Any]
+    ) -> str | ToolOutput:
+        """Do it and return what the model is told.
+
+        Args:
+            surroundings: the turn.
+            arguments: as the schema asks for them, and still a model's words.
 
         Raises:
-            ToolError: for an error the model should read.
+            ToolError: it could not be done; the text is for the model.
         """
         ...

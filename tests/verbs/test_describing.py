@@ -76,8 +76,9 @@ class Gallery:
 
     async def run(self, **arguments: Any) -> str:
         result = await self.tool.run(await self.surroundings(), arguments)
-        assert "\n" not in result
-        return json.loads(result)["picture"]
+        told = json.loads(result.text)
+        assert result.message_ids == (told["id"],)
+        return told["picture"]
 
     async def surroundings(self) -> Surroundings:
         stage = self.stage

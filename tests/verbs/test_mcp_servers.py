@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
+from mcp.server.mcpserver import Context, MCPServer
 
 from bot.errors import ToolError
 from bot.mcp.config import Program, ServerConfig, WebAddress
@@ -74,7 +76,9 @@ def tool(servers: Servers, name: str) -> ServerTool:
 
 
 async def use(servers: Servers, name: str, arguments: Mapping[str, Any] | None = None) -> str:
-    return await tool(servers, name).run(None, arguments or {})
+    told = await tool(servers, name).run(None, arguments or {})
+    assert "\n" not in told
+    return json.loads(told)["result"]
 
 
 async def failure(servers: Servers, name: str) -> str:
@@ -89,7 +93,7 @@ async def test_the_tools_of_a_program_can_be_used():
         echo = tool(servers, "echo")
         assert (echo.spec.name, echo.spec.description) == ("mcp_lib_echo", "做 echo")
         assert echo.spec.parameters["properties"] == {"text": {"type": "string"}}
-        assert await echo.run(None, {"text": "你好"}) == "你好"
+        assert await echo.run(None, {"text": "你好"}) == '{"result": "你好"}'
         assert await use(servers, "blocks") == "[图片]\n[音频]\n一\n二\n[链接:a] .txt]\n三\n[文件]"
 
 
@@ -111,8 +115,8 @@ async def test_what_a_program_says_went_wrong_goes_back_to_the_model():
         assert "no such method" in await failure(servers, "refuse")
 
 
-async def test_a_program_gets_its_own_variables_and_none_of_ours(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-invented-0123456789")
+async def test_a_program_gets_its_own_variables_and_none_of_ours():
+    assert os.environ.keys() - {"PATH", "HOME", "LC_CTYPE"}
     async with serving(program()) as (servers, _):
         await servers.until(len(TOOLS))
         told = set(json.loads(await use(servers, "environment")))
@@ -124,7 +128,7 @@ async def test_a_program_gets_its_own_variables_and_none_of_ours(monkeypatch):
 async def test_a_result_is_cut_to_what_a_model_can_read():
     async with serving(program()) as (servers, _):
         await servers.until(len(TOOLS))
-        assert len(await use(servers, "big", {"text": "1000000"})) == 8_000
+        assert len(await use(servers, "big", {"text": "1000000"})) == 3_600
 
 
 async def test_a_program_that_says_too_much_at_once_is_cut_off_and_started_anew():
@@ -228,6 +232,40 @@ async def test_servers_of_the_official_package_are_understood():
         assert await use(servers, "add", {"a": 2, "b": 3}) == "5"
         with pytest.raises(ToolError):
             await use(servers, "add", {"a": "x"})
+
+
+async def test_a_server_of_the_official_package_on_the_web_tells_of_changes():
+    official = MCPServer("official")
+
+    @official.tool()
+    async def grow(ctx: Context) -> str:
+        """长出一个工具"""
+        official.add_tool(lambda: "新的", name="new", description="新的工具")
+        await ctx.notify_tools_changed()
+        return "好"
+
+    async with on_the_web(official) as url:
+        async with serving(ServerConfig("official", WebAddress(url))) as (servers, _):
+            await servers.until(1)
+            assert await use(servers, "grow") == "好"
+            await servers.until(2)
+            assert await use(servers, "new") == "新的"
+
+
+@asynccontextmanager
+async def on_the_web(official: MCPServer) -> AsyncIterator[str]:
+    """Serve on a free port until the end."""
+    settings = uvicorn.Config(official.streamable_http_app(), port=0, log_level="critical")
+    server = uvicorn.Server(settings)
+    serving = asyncio.create_task(server.serve())
+    try:
+        while not server.started:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        server.should_exit = True
+        await serving
 
 
 async def test_a_server_on_the_web_is_asked_with_its_headers():
