@@ -25,6 +25,7 @@ from bot.mcp.program import running
 from bot.text import clipped, json_line, many_lines, single_line
 
 RESULT_CHARS = 3_600
+MAX_ANSWER_BYTES = 10 * 1024 * 1024
 LAST_WORDS_BYTES = 2_000
 LAST_WORDS_CHARS = 300
 MAX_PAGES = 20
@@ -77,7 +78,8 @@ async def _streams(
                 yield streams
         case WebAddress(url, headers):
             client = httpx2.AsyncClient(
-                headers=dict(headers),
+                headers={"Accept-Encoding": "identity", **headers},
+                event_hooks={"response": [_bound]},
                 # Calls have limits of their own; a stream of changes may be silent for days.
                 timeout=httpx2.Timeout(seconds, read=None),
                 # A proxy from the environment is for the world, not for a server beside us.
@@ -100,6 +102,31 @@ async def _program(name: str, program: Program, link: "SdkConnection") -> AsyncI
     finally:
         if str(words) and not link.is_open:
             logger.warning("MCP server {} wrote: {}", name, words)
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Let an answer fail that is too long; of streams the package bounds each event itself."""
+    if not response.headers.get("content-type", "").startswith("text/event-stream"):
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Counted(response.stream)
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """A body of at most ``MAX_ANSWER_BYTES``."""
+
+    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MAX_ANSWER_BYTES
+        async for piece in self._body:
+            left -= len(piece)
+            if left < 0:
+                raise httpx2.ReadError("the answer is too long")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
 
 
 def _is_nearby(url: str) -> bool:

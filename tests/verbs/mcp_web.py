@@ -8,7 +8,8 @@ from typing import Any
 
 from tests.verbs.mcp_program import OBJECT
 
-TOOLS = ("echo", "wait")
+LENGTHS = {"echo": 1, "shout": 11_000_000}
+TOOLS = tuple(LENGTHS)
 
 
 class WebServer:
@@ -72,7 +73,8 @@ def _answered(request: dict[str, Any]) -> dict[str, Any]:
         case "tools/list":
             told = {"tools": [{"name": name, "inputSchema": OBJECT} for name in TOOLS]}
         case "tools/call":
-            told = {"content": [{"type": "text", "text": params["arguments"]["text"]}]}
+            words = params["arguments"]["text"]
+            told = {"content": [{"type": "text", "text": words * LENGTHS[params["name"]]}]}
         case _:
             return envelope | {"error": {"code": -32601, "message": "no such method"}}
     return envelope | {"result": told}

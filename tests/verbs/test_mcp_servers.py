@@ -290,6 +290,17 @@ async def test_a_server_on_the_web_that_goes_away_and_comes_back_is_found_again(
             assert await use(servers, "echo", {"text": "回来了"}) == "回来了"
 
 
+async def test_a_server_on_the_web_that_says_too_much_at_once_is_cut_off():
+    async with web_server() as web:
+        async with serving(ServerConfig("web", WebAddress(web.url))) as (servers, _):
+            await servers.until(2)
+            with pytest.raises(ToolError):
+                await use(servers, "shout", {"text": "a"})
+            await servers.until(0)
+            await servers.until(2)
+            assert await use(servers, "echo", {"text": "好"}) == "好"
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b'{"jsonrpc": "2.0"}', b"\xff\xfe"])
 async def test_a_server_on_the_web_that_talks_nonsense_has_no_tools(body: bytes):
     async with web_server() as web:
