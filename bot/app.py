@@ -18,6 +18,8 @@ from bot.errors import StoreBusy
 from bot.llm.openai_model import OpenAIModel
 from bot.llm.protocol import ChatModel, Purpose
 from bot.llm.routing import ModelConfig, ModelSlot, Routes
+from bot.mcp.config import read_servers
+from bot.mcp.servers import Servers
 from bot.model import Chat, Usage
 from bot.platform.accounts import Accounts
 from bot.platform.outbox import Outbox
@@ -55,6 +57,7 @@ class App:
     patience: Patience
     errands: Errands
     alarms: Alarms
+    mcp: Servers
     started_at: int
     """UTC milliseconds."""
     tools: tuple[AnyTool, ...] = ()
@@ -69,8 +72,9 @@ class App:
 
     @property
     def reading_models(self) -> tuple[str, ...]:
-        """The names of the models that may read messages, to answer them or to remember."""
-        purposes: tuple[Purpose, ...] = ("chat", "reflect.group")
+        """The names of the models that may read messages, to answer, to remember, or to look at
+        pictures."""
+        purposes: tuple[Purpose, ...] = ("chat", "reflect.group", "vision")
         configured: list[Purpose] = [p for p in purposes if self.routes.is_configured(p)]
         routes = (route for name in configured for route in self.routes.candidates(name))
         return tuple(dict.fromkeys(route.model for route in routes))
@@ -148,7 +152,9 @@ async def open_app(
     Raises:
         StoreError: the database cannot be opened or migrated.
         SettingError: a stored setting is not allowed any more.
+        ConfigError: the file of ``MCP_CONFIG`` cannot be used.
     """
+    servers = read_servers(config.mcp_config) if config.mcp_config else ()
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(
             open_database(
@@ -163,6 +169,8 @@ async def open_app(
         stack.push_async_callback(arrivals.flush)
         stack.push_async_callback(lasting.settled)
         errands = Errands()
+        mcp = Servers(servers, clock)
+        stack.push_async_callback(mcp.stop)
         app = App(
             config=config,
             clock=clock,
@@ -181,11 +189,13 @@ async def open_app(
             patience=patience,
             errands=errands,
             alarms=Alarms(),
+            mcp=mcp,
             started_at=clock.now(),
             tools=tools,
         )
         # The first to end: nobody works on what is being taken apart.
         stack.push_async_callback(errands.stop)
+        mcp.start()
         yield app
 
 

@@ -13,6 +13,7 @@ from bot.app import model_config
 from bot.checks.database import database_findings
 from bot.checks.environment import environment_findings
 from bot.checks.finding import Finding, State
+from bot.checks.mcp import mcp_findings
 from bot.checks.models import model_findings
 from bot.checks.port import port_finding
 from bot.clock import Clock
@@ -46,6 +47,8 @@ async def findings(config: Config, clock: Clock) -> AsyncIterator[Finding]:
     async for finding in database_findings(config, clock.now()):
         yield finding
     yield await port_finding(config, holder)
+    for finding in mcp_findings(config):
+        yield finding
     async for finding in model_findings(Routes(model_config(config)), clock):
         yield finding
 

@@ -18,6 +18,7 @@ QunyiError
 │   ├── ContextTooLong     the prompt is longer than the model's window
 │   └── ModelAnswerInvalid no choices, or an answer that is not what the API promises
 ├── ToolError              a tool could not do what it was asked; the model is told
+├── NotFetched             an address gave no picture that may be used
 ├── TurnWithdrawn          the question was recalled, or the bot silenced, before the answer
 ├── SimulatorError         of the simulator alone; its own tree is in bot/simulate/errors.py
 ├── DemoError              of the demo alone: it cannot be played; bot/demo/errors.py
@@ -164,6 +165,19 @@ class ContextTooLong(ModelError):
 
 class ModelAnswerInvalid(ModelError):
     """The endpoint answered, but not with a completion."""
+
+
+class NotFetched(QunyiError):
+    """An address gave no picture that may be used.
+
+    Args:
+        cause: what was wrong, without the address, which is somebody's.
+        may_be_stale: a newer address of the same picture may work.
+    """
+
+    def __init__(self, cause: str, *, may_be_stale: bool = False) -> None:
+        super().__init__(cause)
+        self.may_be_stale = may_be_stale
 
 
 class TurnWithdrawn(QunyiError):

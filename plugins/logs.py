@@ -35,5 +35,7 @@ def configure(level: int | str) -> None:
 
     # It warns each time a look is skipped because the one before still works, which is as meant.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
+    # It quotes what servers say, which may be what people said; what matters is logged by us.
+    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
     logger.remove()
     logger.add(sys.stdout, level=lowest, diagnose=False, format=default_format, filter=is_wanted)

@@ -5,6 +5,7 @@ text; tools are offered or not; whatever worked is remembered by the caller.
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import Any, Literal
 from bot.conversation.tools import ToolSpec
 from bot.llm.characters import whole_characters
 from bot.llm.plain_tools import in_plain_words
-from bot.llm.protocol import ModelRequest, PromptMessage
+from bot.llm.protocol import Image, ModelRequest, PromptMessage
 from bot.llm.rejection import (
     Rejection,
     blames_account,
@@ -65,7 +66,7 @@ def parameters(request: ModelRequest, model: str, dialect: Dialect) -> dict[str,
 
 
 def _message(message: PromptMessage) -> dict[str, Any]:
-    body: dict[str, Any] = {"role": message.role, "content": whole_characters(message.content)}
+    body: dict[str, Any] = {"role": message.role, "content": _content(message)}
     if message.role == "tool":
         body["tool_call_id"] = message.call_id
     elif message.calls:
@@ -94,6 +95,19 @@ def tools_parameter(tools: tuple[ToolSpec, ...]) -> list[dict[str, Any]]:
         }
         for tool in tools
     ]
+
+
+def _content(message: PromptMessage) -> str | list[dict[str, Any]]:
+    """Return a message's content: plain text, as every endpoint takes it, unless it has images."""
+    text = whole_characters(message.content)
+    if not message.images:
+        return text
+    return [{"type": "text", "text": text}, *map(_image_part, message.images)]
+
+
+def _image_part(image: Image) -> dict[str, Any]:
+    address = f"data:{image.media_type};base64,{b64encode(image.data).decode('ascii')}"
+    return {"type": "image_url", "image_url": {"url": address}}
 
 
 def adapted(dialect: Dialect, request: ModelRequest, rejection: Rejection) -> Dialect | None:

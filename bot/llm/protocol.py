@@ -4,7 +4,7 @@ See ``docs/architecture.md``, "Models".
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from bot.conversation.tools import ToolCall, ToolSpec
@@ -28,6 +28,14 @@ UsageRecorder = Callable[[Usage], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that a message of a prompt shows."""
+
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class PromptMessage:
     """One message of a prompt."""
 
@@ -39,6 +47,8 @@ class PromptMessage:
     """Of a tool's: the call that this is the result of."""
     model: str = ""
     """Of both: whose calls they are. Another model is told of them in plain words."""
+    images: tuple[Image, ...] = ()
+    """Shown behind the text."""
 
 
 @dataclass(frozen=True, slots=True)

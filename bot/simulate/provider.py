@@ -27,6 +27,8 @@ READ_BYTES = 65_536
 REQUESTS_KEPT = 10_000
 STREAM_PIECE_CHARS = 8
 EMBEDDING_DIMENSIONS = 8
+IMAGE_TOKENS = 85
+"""What a picture costs, of whatever size."""
 CREATED_AT = 1_700_000_000
 """What every answer says about its birth; nothing here reads a clock."""
 
@@ -464,7 +466,7 @@ def counted(answer: Answer, body: Mapping[str, Any]) -> Answer:
 def prompt_tokens(body: Mapping[str, Any]) -> int:
     """Return how many tokens a prompt is counted as, calls and tools included."""
     messages = [each for each in body.get("messages") or [] if isinstance(each, Mapping)]
-    said = sum(_token_count(str(each.get("content"))) for each in messages)
+    said = sum(_content_tokens(each.get("content")) for each in messages)
     called = sum(
         _token_count(_dumps(each["tool_calls"])) for each in messages if "tool_calls" in each
     )
@@ -575,6 +577,15 @@ def _json_body(value: object) -> Raw:
 def _dumps(value: object) -> str:
     # Escapes keep lone surrogates sendable, as real providers do.
     return json.dumps(value, separators=(",", ":"))
+
+
+def _content_tokens(content: object) -> int:
+    """Count the content of a message, which may be a list of texts and pictures."""
+    if not isinstance(content, list):
+        return _token_count(str(content))
+    parts = [part for part in content if isinstance(part, dict)]
+    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+    return sum(map(_token_count, texts)) + IMAGE_TOKENS * (len(parts) - len(texts))
 
 
 def _token_count(text: str) -> int:

@@ -301,10 +301,27 @@ class World:
         Raises:
             Unknown: there is none.
         """
-        recalled = replace(self.find(message_id), recalled=True)
-        self._newest[message_id] = recalled
-        self._timelines[recalled.chat][recalled.sequence] = recalled
-        return recalled
+        return self._change(replace(self.find(message_id), recalled=True))
+
+    def move_pictures(self, message_id: int, url: str) -> Utterance:
+        """Let the pictures of a message lie elsewhere, as when their addresses have expired.
+
+        Raises:
+            Unknown: there is no such message.
+        """
+        spoken = self.find(message_id)
+        moved = tuple(
+            segment | {"data": segment["data"] | {"url": url}}
+            if segment["type"] == "image"
+            else segment
+            for segment in spoken.segments
+        )
+        return self._change(replace(spoken, segments=moved))
+
+    def _change(self, changed: Utterance) -> Utterance:
+        self._newest[changed.message_id] = changed
+        self._timelines[changed.chat][changed.sequence] = changed
+        return changed
 
     def history(self, chat: Chat) -> tuple[Utterance, ...]:
         """Return what was said and not recalled in a chat, oldest first."""

@@ -1,6 +1,7 @@
 """Messages: reading a chat's recent ones, recalls, and what a crash left unanswered."""
 
 import json
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ END_OF_TIME = (1 << 63) - 1
 
 QUOTED_CHARS = 4
 """Shorter texts are no quotation: `好的` stands in every other answer."""
+
+_DESCRIPTION = re.compile(r"\[[^\[\]：\n]{1,60}：([^\[\]\n]+)\]")
+"""What is said of a picture, as a text shows it; see ``bot/onebot/pictures.py``."""
 
 _sql = load("messages")
 
@@ -280,8 +284,10 @@ async def set_apart(tx: aiosqlite.Connection, row_id: int, at: int) -> list[str]
 
 
 def _quotable(row: aiosqlite.Row) -> list[str]:
-    """Return what an answer would quote: the whole, or the words beside an @ or a picture."""
+    """Return what an answer would quote: the whole, the words beside an @ or a picture, or what is
+    said of a picture."""
     segments = json.loads(row["segments"])
     words = [str(s["data"].get("text", "")) for s in segments if s["type"] == "text"]
+    words += _DESCRIPTION.findall(row["text"])
     texts = {text.strip() for text in (row["text"], *words)}
     return sorted(text for text in texts if len(text) >= QUOTED_CHARS)

@@ -2,6 +2,7 @@
 
 from bot.app import App
 from bot.tools.chat_history import ChatHistory
+from bot.tools.describe_image import DescribeImage
 from bot.tools.forget import Forget
 from bot.tools.member_info import MemberInfo
 from bot.tools.memory_search import MemorySearch
@@ -22,4 +23,9 @@ BUILT_IN: tuple[Tool, ...] = (
 
 def toolbox(app: App) -> tuple[Tool, ...]:
     """Return every tool of the program, whoever may use it."""
-    return (*BUILT_IN, *app.tools)
+    return (*BUILT_IN, *_pictures(app), *app.mcp.tools(), *app.tools)
+
+
+def _pictures(app: App) -> tuple[Tool, ...]:
+    """Without ``VISION_MODEL`` nobody looks at pictures."""
+    return (DescribeImage(),) if app.routes.is_configured("vision") else ()

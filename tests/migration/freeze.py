@@ -36,6 +36,7 @@ from bot.model import (
 from bot.store import chats
 from bot.store.alerts import claim_alert
 from bot.store.database import Database, open_database
+from bot.store.images import Description, keep_description
 from bot.store.ingest import Receipt
 from bot.store.lessons import keep_lessons
 from bot.store.memory import StreamWriter, rewrite
@@ -115,6 +116,8 @@ async def _fill(db: Database) -> None:
         await recall_message(tx, Recall(GROUP, "708", ALICE, NOON + MINUTE))
         await recall_message(tx, Recall(GROUP, "799", ALICE, NOON + MINUTE))
         await tx.execute_fetchall(TASK, (NOON + 15 * MINUTE, NOON))
+        saw = Description("一只橘猫", "example-eyes")
+        await keep_description(tx, receipts[5].row_id, 1, saw, digest="0" * 64, at=NOON + MINUTE)
     await _fill_people(db)
     await _fill_turns(db, receipts)
     await _fill_settings(db)

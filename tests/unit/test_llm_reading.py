@@ -24,7 +24,7 @@ from bot.llm.completion import (
     tokens_in,
 )
 from bot.llm.dialect import Dialect, adapted, parameters
-from bot.llm.protocol import ModelRequest, PromptMessage
+from bot.llm.protocol import Image, ModelRequest, PromptMessage
 from bot.llm.rejection import error_for, read_rejection, rejection_in
 
 KEYS = (
@@ -284,3 +284,22 @@ def test_a_lone_surrogate_in_a_prompt_does_not_stop_it():
     request = ModelRequest("chat", (PromptMessage("user", "a\ud83d"),))
     content = parameters(request, "m", Dialect())["messages"][0]["content"]
     assert content == "a\ufffd"
+
+
+def test_pictures_of_a_message_are_parts_of_it_and_other_messages_stay_plain_text():
+    shown = PromptMessage("user", "看图", images=(Image("image/png", b"\x89PNG"),))
+    request = ModelRequest("vision", (PromptMessage("system", "描述"), shown))
+    plain, parts = (
+        message["content"] for message in parameters(request, "m", Dialect())["messages"]
+    )
+    assert plain == "描述"
+    assert parts == [
+        {"type": "text", "text": "看图"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
+    ]
+
+
+def test_a_picture_stands_in_no_repr():
+    assert "secret" not in repr(
+        PromptMessage("user", "看图", images=(Image("image/png", b"secret"),))
+    )

@@ -247,6 +247,7 @@ RENDERS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "tail_private": ("tail", {**TAIL, "is_group": False}),
     "decide": ("decide", {"name": "小忆", "lines": LINES}),
+    "describe": ("describe", {}),
 }
 
 
@@ -284,5 +285,5 @@ def test_what_a_name_says_is_not_rendered_again():
 
 
 def test_every_prompt_of_a_conversation_says_what_it_is_for():
-    for name in ("reply", "tail", "decide"):
+    for name in ("reply", "tail", "decide", "describe"):
         assert (PROMPTS_FOLDER / f"{name}.j2").read_text("utf-8").startswith("{#-")
