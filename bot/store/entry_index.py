@@ -51,6 +51,12 @@ def _fill(connection: sqlite3.Connection) -> None:
         after = rows[-1]["id"]
 
 
+def refill_index(connection: sqlite3.Connection) -> None:
+    """Index all entries anew; in a write transaction."""
+    run(connection, (_sql.clear, {}))
+    _fill(connection)
+
+
 def _page(after: int) -> dict[str, int]:
     return {"after": after, "limit": FILL_ROWS}
 
