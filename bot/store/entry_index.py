@@ -1,7 +1,7 @@
 """The index of entries: their words, kept beside them. SQLite's own (FTS5), as is its search in
 ``bot/store/entry_search.py``.
 
-See ``docs/search.md``, "The index".
+See ``docs/search.md``, "The index of entries".
 """
 
 import sqlite3
