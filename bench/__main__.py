@@ -1,4 +1,4 @@
-"""``python -m bench [ingest|latency|startup|memory|reflection|year|prompts|all] [--short]``."""
+"""``python -m bench [ingest|latency|startup|memory|reflection|year|prompts|search] [--short]``."""
 
 import argparse
 import signal
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from loguru import logger
 
-from bench import ingest, latency, memory, prompts, reflection, startup, year
+from bench import ingest, latency, memory, prompts, reflection, search, startup, year
 from bench.figures import machine
 from bot.paths import ROOT
 
@@ -31,6 +31,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "reflection": reflection.measure,
     "year": year.measure,
     "prompts": prompts.measure,
+    "search": search.measure,
 }
 
 

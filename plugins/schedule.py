@@ -1,4 +1,5 @@
-"""What happens by the clock: the worker looks for due tasks, and each night memory is tended."""
+"""What happens by the clock: the worker looks for due tasks, each night memory is tended, and from
+the start on older messages are indexed."""
 
 import asyncio
 import sqlite3
@@ -12,6 +13,7 @@ from loguru import logger
 from bot.app import App
 from bot.consolidate import NIGHT_HOUR, tend
 from bot.errors import QunyiError
+from bot.reindex import index_older, scrub_messages
 from bot.remind import send_due, settle
 from bot.worker import free_own_leases, tick
 from plugins.current import current_app
@@ -34,6 +36,7 @@ async def begin() -> None:
     The night's work is asked for at once as well: the program may have been down at that hour.
     """
     app = current_app()
+    app.errands.begin(_index(app))
     await free_own_leases(app)
     await settle(app)
     if not given().looks:
@@ -133,5 +136,13 @@ async def _look(app: App) -> None:
 async def _tend(app: App) -> None:
     try:
         await tend(app)
+        await scrub_messages(app)
     except (QunyiError, sqlite3.Error) as error:
         logger.error("memory was not tended: {}: {}", type(error).__name__, error)
+
+
+async def _index(app: App) -> None:
+    try:
+        await index_older(app)
+    except (QunyiError, sqlite3.Error) as error:
+        logger.error("older messages are not indexed: {}: {}", type(error).__name__, error)

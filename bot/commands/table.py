@@ -17,6 +17,7 @@ from bot.commands.memory import (
 from bot.commands.model import choose_model
 from bot.commands.notes import forget_one, keep, pin
 from bot.commands.reminders import reminders
+from bot.commands.search import search_chat
 from bot.commands.settings import change_mode, change_persona, change_setting
 from bot.commands.status import show_help, show_status
 from bot.commands.stop import stop
@@ -36,6 +37,7 @@ ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
         "记住": keep,
         "忘记": forget_one,
         "提醒": reminders,
+        "搜": search_chat,
         "记忆": show_memory,
         "置顶": pin,
         "整理": tidy,

@@ -66,6 +66,12 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         "提醒", "anyone", "[列表|取消 #n|取消 全部]", "看看或取消你定的提醒 (your reminders)"
     ),
+    CommandSpec(
+        "搜",
+        "anyone",
+        "词 [@某人] [自 日期] [至 日期] [页 n]",
+        "在这个聊天里找说过的话 (search what was said here)",
+    ),
     CommandSpec("记忆", "operator", "群|成员 id [页]", "查看群或成员的记忆 (show memory)"),
     CommandSpec("反思", "operator", "[group|member|private]", "马上整理这里的记忆 (reflect now)"),
     CommandSpec("压缩", "operator", "", "马上把这里较早的近事压缩成长期记忆 (compress now)"),
