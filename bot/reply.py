@@ -16,11 +16,13 @@ from bot.conversation.floor import Question
 from bot.conversation.outgoing import Blocked, Empty, Silent, Spoken, answer_text
 from bot.conversation.prompt import answer_text as told_answer
 from bot.conversation.prompt import new_turn_text, question_text, turn_lines
+from bot.conversation.summary import background_lines, binding_lines
 from bot.errors import ModelAnswerInvalid, ModelError, ModelNotConfigured, SendError
 from bot.inject import Injection, inject
 from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage
 from bot.permit import permitted
 from bot.scene import Scene
+from bot.sift import bearing_summary
 from bot.speak import keep_turn, speak
 from bot.store.turns import NewTurn
 from bot.tell import tell_failure, tell_privacy, tell_unconfigured
@@ -47,6 +49,7 @@ async def answer(app: App, question: Question) -> bool:
     injection = await inject(app, scene)
     turn = _new_turn(app, scene, injection)
     app.floor.shows(question, _shown_rows(scene, turn))
+    scene = await bearing_summary(app, scene, turn.lines)
     try:
         given = await app.model.complete(_request(app, scene, injection, turn))
         turn = replace(turn, model=given.model, endpoint=given.endpoint)
@@ -121,6 +124,8 @@ def _tail(app: App, scene: Scene, injection: Injection) -> str:
         "tail",
         memory=injection.sender,
         pack=injection.pack,
+        rules=binding_lines(scene.summary),
+        background=background_lines(scene.summary),
         now=local.strftime("%Y-%m-%d %H:%M"),
         weekday=f"星期{WEEKDAYS[local.weekday()]}",
         is_group=scene.question.chat.is_group,

@@ -14,6 +14,7 @@ from bot.commands.memory import (
     start_reflection,
 )
 from bot.commands.notes import forget_one, keep, pin
+from bot.commands.session import begin_anew, tend_session
 from bot.commands.settings import change_mode, change_setting
 from bot.commands.status import show_help, show_status
 from bot.commands.upkeep import tidy, undo
@@ -24,6 +25,8 @@ ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
         "状态": show_status,
         "模式": change_mode,
         "设置": change_setting,
+        "会话": tend_session,
+        "新会话": begin_anew,
         "我的记忆": show_own_memory,
         "跨群": cross_groups,
         "记住": keep,

@@ -278,3 +278,18 @@ def _quotable(row: aiosqlite.Row) -> list[str]:
     words = [str(s["data"].get("text", "")) for s in segments if s["type"] == "text"]
     texts = {text.strip() for text in (row["text"], *words)}
     return sorted(text for text in texts if len(text) >= QUOTED_CHARS)
+
+
+async def erase_chat_text(tx: aiosqlite.Connection, chat_id: int, at: int) -> None:
+    """Erase all that was said in a chat so far; the rows stay, and so does what memory made of it.
+
+    Nothing of it is context, evidence of something new, or waits for a reflection any more.
+
+    Args:
+        tx: the write transaction.
+        chat_id: the row of the chat.
+        at: UTC milliseconds.
+    """
+    await _sql.erase_texts(tx, chat_id=chat_id, at=at)
+    await _sql.erase_lines(tx, chat_id=chat_id)
+    await _sql.uncount_all(tx, chat_id=chat_id)
