@@ -26,7 +26,6 @@ from bot.store.sessions import (
     session_state,
 )
 
-
 T = TypeVar("T")
 
 
