@@ -118,11 +118,12 @@ async def summarize(app: App, claim: SessionClaim, owner: str) -> ReadOn:
     stays.
     """
     run = Run(claim, owner)
+    is_whole = False
     try:
-        return ReadOn(run.turns, await _attempt(app, run))
+        is_whole = await _attempt(app, run)
     except LostTask as lost:
         logger.warning("the summary of {} was somebody else's: {}", claim.chat, lost)
-        return ReadOn(run.turns, is_whole=False)
+    return ReadOn(run.turns, is_whole)
 
 
 async def _attempt(app: App, run: Run) -> bool:

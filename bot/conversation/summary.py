@@ -239,7 +239,7 @@ def _decision_line(decision: Decision) -> str:
 
 
 def _refs(value: object) -> tuple[int, ...]:
-    many = value if isinstance(value, list) else [value]
+    many = value if isinstance(value, list | tuple) else [value]
     digits = [str(one).strip() for one in many if isinstance(one, int | str)]
     numbers = [int(one) for one in digits if one.isascii() and one.isdigit() and len(one) < 7]
     return tuple(dict.fromkeys(numbers))
