@@ -1,4 +1,4 @@
-"""What a decision model says: what is not said clearly, or not with confidence, leaves nothing out."""
+"""The decision model: what it does not say clearly, or is not sure of, leaves nothing out."""
 
 import json
 from typing import Any

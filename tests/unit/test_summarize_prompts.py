@@ -36,18 +36,18 @@ def _line(row: int, sender: str, text: str) -> TurnLine:
     return TurnLine(row, "question", json_line({"id": row, **said_by, "text": text}))
 
 
-TURNS = (
-    Turn(
-        1, "30001", 0, 0, False, 0, (_line(1, "30001", "以后说中文"), TurnLine(2, "answer", "好的"))
-    ),
-    Turn(2, "30002", 0, 0, False, 0, (_line(3, "30002", HOSTILE), TurnLine(4, "answer", HOSTILE))),
-)
+def _turn(number: int, sender: str, text: str, answer: str) -> Turn:
+    lines = (_line(2 * number, sender, text), TurnLine(2 * number + 1, "answer", answer))
+    return Turn(number, sender, 0, 0, False, 0, lines)
+
+
+TURNS = (_turn(1, "30001", "以后说中文", "好的"), _turn(2, "30002", HOSTILE, HOSTILE))
 SUMMARY = SessionSummary(
     (Decision("Do: 叫我小鱼", "30001", (1,), binds=True),),
     (Discussion("爬山", "约了周六", "等天气", "2026-07-28"),),
     HOSTILE,
 )
-SHOWN = summary_input(TURNS, {1: Voice("30001", may_decide=True)}, "2026-07-29")
+SHOWN = summary_input(TURNS, {2: Voice("30001", may_decide=True)}, "2026-07-29")
 
 SUMMARY_TEXT = "\n".join(summary_lines(SUMMARY))
 LINES = "\n".join(SHOWN.lines)
