@@ -18,9 +18,13 @@ def questions(*chars: int) -> list[Piece]:
     return [Piece(n, ends_on_user=True) for n in chars]
 
 
+def itself(piece: Piece) -> Piece:
+    return piece
+
+
 def test_nothing_is_in_no_chunk():
     assert first_chunk([], 10) == 0
-    assert list(chunks([], lambda piece: piece, 10)) == []
+    assert list(chunks([], itself, 10)) == []
 
 
 def test_a_chunk_has_as_many_pieces_as_fit():
@@ -53,7 +57,7 @@ def test_a_chunk_is_made_smaller_while_a_bad_piece_is_looked_for():
 
 @given(PIECES, st.integers(1, 100))
 def test_chunks_are_all_of_the_pieces_once_and_in_order(pieces: list[Piece], max_chars: int):
-    made = list(chunks(pieces, lambda piece: piece, max_chars))
+    made = list(chunks(pieces, itself, max_chars))
     assert [piece for chunk in made for piece in chunk] == pieces
     assert all(made)
     for chunk in made:

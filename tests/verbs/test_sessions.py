@@ -131,6 +131,7 @@ async def test_a_turn_that_is_being_sent_is_not_passed(stage: Stage):
 
 
 async def test_turn_six_after_a_restart_sees_turns_one_to_five(tmp_path: Path):
+    now = NOON
     async with open_stage(tmp_path) as stage:
         for number in range(1, 6):
             stage.model.enqueue(f"回答{number}", purpose="chat")
@@ -402,11 +403,11 @@ async def test_what_is_recalled_during_the_call_is_in_no_summary(stage: Stage):
 
 async def test_a_running_turn_that_shows_a_summary_begins_again_when_it_is_cleared(stage: Stage):
     says(stage, summary_of(current="说漏了嘴"), NOTHING_NEW)
-    for number in range(16):
-        spoken = stage.say(GROUP, FISH, *at_bot(f"第{number}句话"))
+    first = stage.say(GROUP, FISH, *at_bot("第0句话"))
+    await stage.advance(20)
+    for number in range(1, 16):
+        stage.say(GROUP, FISH, *at_bot(f"第{number}句话"))
         await stage.advance(20)
-        if number == 0:
-            first = spoken
     await tick(stage.app)
     stage.model.hold()
     count = len(stage.model.requests)
