@@ -18,6 +18,7 @@ from loguru import logger
 
 from bot.app import App, open_app
 from bot.clock import Clock, SystemClock
+from bot.compact import compact
 from bot.config import Config, load_config
 from bot.demo.show import Wish, show
 from bot.doctor import diagnose
@@ -26,7 +27,6 @@ from bot.export import exported_all, exported_scope
 from bot.model import Chat, Scope
 from bot.paths import ROOT
 from bot.session import (
-    compact_session,
     rebuild_summary,
     remove_session,
     reset_all,
@@ -264,7 +264,7 @@ async def _session_deed(app: App, chat: Chat, parsed: argparse.Namespace) -> dic
     owner = f"{socket.gethostname()}:session:{os.getpid()}"
     match parsed.deed, parsed.what:
         case "compact", _:
-            return asdict(await compact_session(app, chat, owner))
+            return asdict(await compact(app, chat, owner))
         case "summary", _:
             return asdict(await rebuild_summary(app, chat, owner))
         case "reset", "summary":

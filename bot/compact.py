@@ -65,7 +65,7 @@ async def _fold(app: App, tx: aiosqlite.Connection, chat: Chat) -> int | None:
 
 
 async def compact(app: App, chat: Chat, owner: str) -> Folded:
-    """Fold now what the window does not always show into the summary.
+    """Let what the window does not always show leave it now, once the summary has read it.
 
     Args:
         app: the running program.
@@ -90,12 +90,13 @@ async def _folded(app: App, chat: Chat) -> int | None:
 
 
 async def read_on(app: App, chat: Chat, state: SessionState, owner: str) -> ReadOn:
-    """Let the summary read all that is new at once, unless somebody is at it, or the day's budget
-    is spent."""
-    if await budget_is_spent(app, "summarize"):
-        return ReadOn(0, is_whole=False)
-    now = app.clock.now()
+    """Let the summary read all that is new at once, unless somebody is at it. If the day's budget
+    is spent it is queued and waits."""
+    is_spent, now = await budget_is_spent(app, "summarize"), app.clock.now()
     async with app.db.transaction() as tx:
+        if is_spent:
+            await queue_summary(tx, state.chat_id, "command", now)
+            return ReadOn(0, is_whole=False)
         taken = await take_summary(tx, state.chat_id, owner, now=now, until=now + LEASE_MS)
     if taken is None:
         return ReadOn(0, is_whole=False)

@@ -10,7 +10,7 @@ from typing import TypeVar
 import aiosqlite
 
 from bot.app import App
-from bot.compact import Folded, compact, read_on
+from bot.compact import read_on
 from bot.conversation.summary import SessionSummary, read_summary
 from bot.model import Chat, Shown
 from bot.store.chats import ensure_chat
@@ -53,11 +53,6 @@ async def session_of_chat(app: App, chat: Chat) -> Session:
     """Return how the conversation of a chat stands."""
     state = await session_state(app.db, chat)
     return Session(state, read_summary(state.summary))
-
-
-async def compact_session(app: App, chat: Chat, owner: str) -> Folded:
-    """Fold the older turns into the summary now; ``owner`` is who works on it."""
-    return await compact(app, chat, owner)
 
 
 async def rebuild_summary(app: App, chat: Chat, owner: str) -> Rebuilt:

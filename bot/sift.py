@@ -80,8 +80,7 @@ async def bearing_summary(app: App, scene: Scene, lines: tuple[TurnLine, ...]) -
         lines: its own lines.
     """
     summary = read_summary(scene.session.summary)
-    among = choices(summary)
-    if among and app.routes.is_configured("decide"):
+    if app.routes.is_configured("decide") and (among := choices(summary)):
         summary = narrowed(summary, await _bearing(app, scene.chat, among, lines))
     return replace(scene, summary=summary)
 

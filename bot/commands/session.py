@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from bot.commands.call import Call, Refusal
+from bot.compact import compact
 from bot.conversation.summary import SessionSummary
 from bot.conversation.window import least_turns
 from bot.session import (
-    compact_session,
     rebuild_summary,
     remove_session,
     reset_all,
@@ -23,7 +23,7 @@ CONFIRMED = "remove 确认"
 NOTICE = "session-removal"
 
 USAGE = "用法：/会话，或 /会话 compact、summary、reset summary、reset all、remove"
-LATER = "（模型这次没有做完，稍后会自动再试。to be continued）"
+LATER = "（这次没有做完，稍后会自动再试。to be continued）"
 
 
 async def tend_session(call: Call) -> str:
@@ -72,7 +72,7 @@ def _told(summary: SessionSummary) -> Iterator[str]:
 
 
 async def _compact(call: Call) -> str:
-    done = await compact_session(call.app, call.chat, lease_owner(call.app))
+    done = await compact(call.app, call.chat, lease_owner(call.app))
     told = f"移出了 {done.removed} 轮对话，内容在概要里。({done.removed} turns folded)"
     return told if done.is_whole else f"{told}{LATER}"
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from bot.memory.answer import AnswerUnusable, Day, plain_schema
 from bot.memory.masking import is_sensitive, masked
 from bot.memory.objects import objects_in, read_object
-from bot.model import Turn, TurnLine
+from bot.model import Turn, TurnLine, TurnPart
 from bot.text import clipped, json_line, single_line
 
 MAX_DECISIONS = 8
@@ -44,6 +44,7 @@ Refusal = Literal[
 ]
 
 _PREFIX = re.compile(r"(?:(?P<dont>do\s?not|don\s?['’`]?\s?t)|do)\s*[:：]\s*(?P<rule>.+)", re.I)
+_READ: frozenset[TurnPart] = frozenset({"context", "quote", "question", "answer"})
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -161,7 +162,7 @@ def summary_input(
     said: dict[int, Said] = {}
     last_day = first_day
     for number, turn in enumerate(turns, start=1):
-        for line in turn.lines:
+        for line in filter(_is_read, turn.lines):
             shown = _shown(line)
             last_day = max(last_day, str(shown.get("at", ""))[:10])
             ref = len(lines) + 1
@@ -170,6 +171,11 @@ def summary_input(
             if voice and line.message_id and line.part in ("context", "question"):
                 said[ref] = Said(line.message_id, voice)
     return SummaryInput(tuple(lines), said, last_day)
+
+
+def _is_read(line: TurnLine) -> bool:
+    """Whether a summary reads a line: what people and the bot said."""
+    return line.part in _READ
 
 
 def _shown(line: TurnLine) -> dict[str, Any]:
@@ -184,7 +190,7 @@ def _shown(line: TurnLine) -> dict[str, Any]:
 
 def turn_chars(turn: Turn) -> int:
     """Return how many characters a turn is, as the size of a chunk is measured."""
-    return sum(len(line.text) + 1 for line in turn.lines)
+    return sum(len(line.text) + 1 for line in turn.lines if _is_read(line))
 
 
 def has_answer(turn: Turn) -> bool:

@@ -11,7 +11,6 @@ from bot.commands.session import USAGE
 from bot.compact import compact
 from bot.model import Chat
 from bot.session import (
-    compact_session,
     rebuild_summary,
     remove_session,
     reset_all,
@@ -80,7 +79,7 @@ Reset = Callable[[Stage], Awaitable[object]]
 
 MATRIX: dict[str, tuple[Reset, Left]] = {
     "compact": (
-        lambda stage: compact_session(stage.app, CHAT, OWNER),
+        lambda stage: compact(stage.app, CHAT, OWNER),
         Left(turns=8, summary=True, context=True, search=True, text=True),
     ),
     "summary": (
@@ -134,9 +133,9 @@ async def test_each_reset_clears_what_it_says_and_nothing_else(stage: Stage, nam
 
 async def test_what_the_resets_return(stage: Stage):
     await converse_on(stage, 14)
-    done = await compact_session(stage.app, CHAT, OWNER)
+    done = await compact(stage.app, CHAT, OWNER)
     assert (done.removed, done.is_whole) == (6, True)
-    assert (await compact_session(stage.app, CHAT, OWNER)).removed == 0
+    assert (await compact(stage.app, CHAT, OWNER)).removed == 0
     rebuilt = await rebuild_summary(stage.app, CHAT, OWNER)
     assert (rebuilt.turns, rebuilt.entries, rebuilt.is_whole) == (14, 2, True)
     assert await reset_summary(stage.app, CHAT) == 8

@@ -202,5 +202,5 @@ WHERE chat_id = :chat_id AND task = 'summarize'
 
 -- name: open_summary^
 -- The open task of a session.
-SELECT id, attempts, chunk, unusable, reason, state, lease_owner FROM tasks
+SELECT id, attempts, chunk, unusable FROM tasks
 WHERE chat_id = :chat_id AND task = 'summarize' AND state IN ('queued', 'running');
