@@ -8,7 +8,9 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import nonebot
 import uvicorn
@@ -16,15 +18,25 @@ from loguru import logger
 
 from bot.app import App, open_app
 from bot.clock import Clock, SystemClock
+from bot.compact import compact
 from bot.config import Config, load_config
 from bot.demo.show import Wish, show
 from bot.doctor import diagnose
 from bot.errors import ConfigError, QunyiError, StoreError
 from bot.export import exported_all, exported_scope
-from bot.model import Scope
+from bot.model import Chat, Scope
 from bot.paths import ROOT
 from bot.reindex import REINDEX_ROWS, reindex
+from bot.session import (
+    rebuild_summary,
+    remove_session,
+    reset_all,
+    reset_summary,
+    session_of_chat,
+)
+from bot.store.chats import account_ids
 from bot.store.database import Database, open_database
+from bot.store.messages import chat_row
 from bot.store.patience import Patience
 from plugins.adapter import Adapter
 from plugins.current import current_app
@@ -43,6 +55,7 @@ PING_SECONDS = 5
 
 PROGRESS_ROWS = 100_000
 """After so many messages a line tells how far an index is, where lines cannot be overwritten."""
+SESSION_DEEDS = ("compact", "summary", "reset", "remove")
 
 INTERRUPTED = 130
 """The exit status of a command that Ctrl+C ended."""
@@ -53,6 +66,7 @@ COMMANDS: Mapping[str, str] = {
     "backup": "write a consistent copy of the database, also while the bot runs",
     "export": "print what is remembered as JSON, also while the bot runs",
     "reindex": "make the index of messages and memory anew, also while the bot runs",
+    "session": "show, fold, rebuild, clear or remove a conversation, also while the bot runs",
     "demo": "play a sample group's week with recorded answers; show what is remembered and why",
 }
 
@@ -72,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return asyncio.run(diagnose(config, SystemClock()))
             case "export":
                 return asyncio.run(_export(config, parsed.scope))
+            case "session":
+                return asyncio.run(_session(config, parsed))
             case "backup":
                 return asyncio.run(_backup(config, parsed.file))
             case "reindex":
@@ -103,6 +119,8 @@ def _parser() -> argparse.ArgumentParser:
                 help="group:<bot_id>:<group_id> or member:<bot_id>:<user_id>: one JSON object",
             )
             which.add_argument("--all", action="store_true", help="every scope, as JSON Lines")
+        if name == "session":
+            _add_session_arguments(command)
         if name == "demo":
             command.add_argument("--fast", action="store_true", help="without pauses")
             command.add_argument(
@@ -115,6 +133,15 @@ def _parser() -> argparse.ArgumentParser:
                 help="write down all that happens, the prompts included, as JSON Lines",
             )
     return parser
+
+
+def _add_session_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("kind", choices=("group", "private"))
+    command.add_argument("id", help="the group's id, or the person's")
+    command.add_argument("deed", nargs="?", choices=SESSION_DEEDS, help="without one it is shown")
+    command.add_argument("what", nargs="?", choices=("summary", "all"), help="of a reset")
+    command.add_argument("--bot", metavar="ID", help="the bot account, if there are several")
+    command.add_argument("--yes", action="store_true", help="confirm a removal")
 
 
 def _scope(text: str) -> Scope:
@@ -213,6 +240,54 @@ async def _export(config: Config, scope: Scope | None) -> int:
     for one in found:
         sys.stdout.write(json.dumps(one, ensure_ascii=False) + "\n")
     return 0
+
+
+async def _session(config: Config, parsed: argparse.Namespace) -> int:
+    """Do what the command ``/会话`` does, from outside."""
+    if (parsed.deed == "reset") != (parsed.what is not None):
+        raise QunyiError("write: reset summary, or reset all")
+    if parsed.deed == "remove" and not parsed.yes:
+        raise QunyiError("this erases what was said in the chat for good; confirm it with --yes")
+    async with _existing_database(config) as db:
+        chat = await _known_chat(db, parsed)
+    async with open_app(config, SystemClock()) as app:
+        told = await _session_deed(app, chat, parsed)
+    sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+    return 0 if told.get("is_whole", True) else 1
+
+
+async def _known_chat(db: Database, parsed: argparse.Namespace) -> Chat:
+    bots = [parsed.bot] if parsed.bot else sorted(await account_ids(db))
+    chats = [Chat(bot_id, parsed.kind, parsed.id) for bot_id in bots]
+    known = [chat for chat in chats if await chat_row(db, chat) is not None]
+    if not known:
+        raise QunyiError(f"nothing is known of {parsed.kind} {parsed.id}")
+    if len(known) > 1:
+        raise QunyiError(f"several accounts have this chat; add --bot {' or '.join(bots)}")
+    return known[0]
+
+
+async def _session_deed(app: App, chat: Chat, parsed: argparse.Namespace) -> dict[str, Any]:
+    owner = f"{socket.gethostname()}:session:{os.getpid()}"
+    match parsed.deed, parsed.what:
+        case "compact", _:
+            return asdict(await compact(app, chat, owner))
+        case "summary", _:
+            return asdict(await rebuild_summary(app, chat, owner))
+        case "reset", "summary":
+            return {"removed": await reset_summary(app, chat)}
+        case "reset", _:
+            return {"removed": await reset_all(app, chat)}
+        case "remove", _:
+            return {"removed": await remove_session(app, chat)}
+        case _:
+            found = await session_of_chat(app, chat)
+            return {
+                "window_turns": found.state.window_turns,
+                "new_turns": found.state.new_turns,
+                "compactions": found.state.compactions,
+                "summary": asdict(found.summary),
+            }
 
 
 @asynccontextmanager

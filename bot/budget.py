@@ -33,7 +33,9 @@ WARNING_SHARE = 0.8
 """Operators are told once so much of a budget is spent."""
 
 
-async def budget_is_spent(app: App, name: Literal["reflect", "compress", "vision"]) -> bool:
+async def budget_is_spent(
+    app: App, name: Literal["reflect", "compress", "summarize", "decide", "vision"]
+) -> bool:
     """Whether such work has cost, on this local day, all that is allowed; it then waits."""
     budget = getattr(app.settings.general.daily_token_budget, name)
     return await tokens_since(app.db, _today(app), BUDGETS[name]) >= budget

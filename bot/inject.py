@@ -188,7 +188,7 @@ def _scopes(scene: Scene) -> Iterator[_ScopeInTurn]:
                 streams=frozenset(stream.row_id for stream in streams),
                 across=is_across if is_sender else True,
                 version=sum(stream.version for stream in streams),
-                compactions=scene.compactions,
+                compactions=scene.session.compactions,
             ),
             known.kept.get(row_id),
         )

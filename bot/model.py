@@ -240,7 +240,7 @@ class KeptLesson:
 
 TaskName = Literal["group", "member-batch", "private-owner"]
 """The reflections."""
-TaskKind = Literal["group", "member-batch", "private-owner", "compress"]
+TaskKind = Literal["group", "member-batch", "private-owner", "compress", "summarize"]
 """All work that the worker does."""
 ScopeKind = Literal["group", "member"]
 Document = Literal["profile", "pattern", "daily", "memory", "note"]

@@ -13,9 +13,11 @@ from loguru import logger
 from bot.app import App
 from bot.ask import ask
 from bot.clock import local_date, local_time
+from bot.compact import fold_soon
 from bot.conversation.floor import Question
 from bot.conversation.outgoing import Blocked, Empty, Silent, Spoken, answer_text
 from bot.conversation.prompt import turn_lines
+from bot.conversation.summary import background_lines, binding_lines
 from bot.conversation.turn_request import TurnRequest, turn_messages
 from bot.errors import ModelAnswerInvalid, ModelError, ModelNotConfigured, SendError
 from bot.inject import Injection, inject
@@ -23,6 +25,7 @@ from bot.learn import lessons_for, note_outcome
 from bot.llm.protocol import ModelAnswer, PromptMessage
 from bot.permit import permitted
 from bot.scene import Scene
+from bot.sift import bearing_summary
 from bot.speak import keep_turn, speak
 from bot.store.turns import NewTurn
 from bot.tell import tell_failure, tell_privacy, tell_unconfigured
@@ -47,6 +50,7 @@ async def answer(app: App, question: Question) -> bool:
     turn = _new_turn(app, scene, injection)
     shown = frozenset(_shown_rows(scene, turn))
     app.floor.shows(question, shown)
+    scene = await bearing_summary(app, scene, turn.lines)
     try:
         request = _request(app, scene, injection, turn)
         asked = await ask(
@@ -54,7 +58,10 @@ async def answer(app: App, question: Question) -> bool:
         )
         given = asked.answer
         turn = replace(turn, model=given.model, endpoint=given.endpoint, tools=asked.rounds)
-        return await _deliver(app, scene, turn, given)
+        spoke = await _deliver(app, scene, turn, given)
+        if asked.folded:
+            await fold_soon(app, scene.chat, scene.session.chat_id)
+        return spoke
     except ModelNotConfigured as error:
         logger.warning("no answer: {}", error)
         return question.addressed and await tell_unconfigured(app, scene)
@@ -128,6 +135,8 @@ def _tail(app: App, scene: Scene, injection: Injection) -> str:
         "tail",
         memory=injection.sender,
         pack=injection.pack,
+        rules=binding_lines(scene.summary),
+        background=background_lines(scene.summary),
         now=local.strftime("%Y-%m-%d %H:%M"),
         weekday=f"星期{WEEKDAYS[local.weekday()]}",
         is_group=scene.question.chat.is_group,

@@ -7,12 +7,15 @@ from bot.budget import BUDGETS
 from bot.clock import day_start
 from bot.conversation.floor import Question
 from bot.conversation.order import in_order
-from bot.conversation.prompt import CONTEXT_LINES, compactions, context_of, kept_turns
+from bot.conversation.prompt import CONTEXT_LINES, context_of
+from bot.conversation.summary import NO_SUMMARY, SessionSummary
+from bot.conversation.window import shown_turns
 from bot.memory.pack import most_recalled
 from bot.model import Chat, StoredMessage, Turn
 from bot.settings import Settings
 from bot.store.entry_search import Candidate
 from bot.store.moment import Moment, Wanted, read_moment, remembered_now
+from bot.store.sessions import SessionState
 from bot.store.snapshots import Recollection
 from bot.store.turns import TurnLoad
 
@@ -34,11 +37,8 @@ class Scene:
     told: list[StoredMessage]
     """What was said since the turn before, in no order."""
     turns: list[Turn]
-    """The newest answered turns, more than the prompt shows."""
-    kept: int
-    """How many of them it shows."""
-    compactions: int
-    """How often the conversation has been compacted."""
+    """The newest answered turns; the prompt shows those of the window."""
+    session: SessionState
     recollection: Recollection
     candidates: list[Candidate]
     """Entries that may bear on the question, in no order."""
@@ -47,6 +47,8 @@ class Scene:
     """The day's answers have cost all that ``dailyTokenBudget`` allows."""
     quotes: list[StoredMessage]
     now: int
+    summary: SessionSummary = NO_SUMMARY
+    """What the turn is shown of the summary of the session."""
 
     @property
     def chat(self) -> Chat:
@@ -56,12 +58,14 @@ class Scene:
     @property
     def shown_turns(self) -> list[Turn]:
         """The turns that the prompt shows."""
-        return self.turns[max(0, len(self.turns) - self.kept) :]
+        return shown_turns(self.turns, self.session.window_start)
 
     @property
     def context(self) -> list[StoredMessage]:
         """What was said since the turn before."""
-        return context_of(in_order(self.told), self.turns, self.question.messages)
+        cleared_before = self.session.cleared_before
+        told = in_order(self.told)
+        return context_of(told, self.turns, self.question.messages, cleared_before)
 
 
 async def read_scene(app: App, question: Question) -> Scene:
@@ -70,7 +74,6 @@ async def read_scene(app: App, question: Question) -> Scene:
     chat = question.chat
     now = app.clock.now()
     settings = app.settings.of(chat)
-    least = max(1, settings.session_max_messages // 2)
     quoted = {s.message.reply_to for s in question.messages if s.message.reply_to is not None}
     moment = await read_moment(
         app.db,
@@ -80,7 +83,8 @@ async def read_scene(app: App, question: Question) -> Scene:
             row_ids=[stored.row_id for stored in question.messages],
             quoted_ids=sorted(quoted),
             recent=RECENT_MESSAGES,
-            turns=min(max(2 * least, settings.max_consecutive_turns + 1), LONGEST_RUN),
+            turns=min(settings.max_consecutive_turns + 1, LONGEST_RUN),
+            most_turns=LONGEST_RUN,
             now=now,
             day_start=day_start(now, app.config.timezone),
             purposes=BUDGETS["chat"],
@@ -94,8 +98,7 @@ async def read_scene(app: App, question: Question) -> Scene:
         chat_name=moment.chat_name,
         told=moment.told,
         turns=moment.turns,
-        kept=kept_turns(moment.sent_count, least),
-        compactions=compactions(moment.sent_count, least),
+        session=moment.session,
         recollection=moment.recollection,
         candidates=moment.candidates,
         load=moment.load,
@@ -132,7 +135,9 @@ def _unanswered(moment: Moment) -> tuple[StoredMessage, ...]:
 
 
 def _quotes(moment: Moment) -> list[StoredMessage]:
-    """Return the quoted messages that a prompt may show: what people and the model said."""
+    """Return the quoted messages that a prompt may show: what people and the model said, as far as
+    it is kept."""
     asked = {stored.row_id for stored in moment.messages}
-    spoken = [q for q in moment.quotes if q.message.kind == "chat" and not q.is_gone]
+    told = [q for q in moment.quotes if q.message.kind == "chat" and q.message.text]
+    spoken = [q for q in told if not q.is_gone]
     return [q for q in spoken if q.row_id not in asked]

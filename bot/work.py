@@ -1,11 +1,20 @@
 """Work: what the runs of all tasks share. See ``docs/memory.md``, "Failure"."""
 
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import aiosqlite
+from loguru import logger
 
-from bot.errors import QunyiError
-from bot.store.tasks import AnyClaim, put_off
+from bot.app import App
+from bot.errors import QunyiError, StoreBusy
+from bot.store.tasks import AnyClaim, put_off, renew_lease
+
+LEASE_MS = 60_000
+RENEW_SECONDS = 20
 
 
 class LostTask(QunyiError):
@@ -47,3 +56,31 @@ async def try_again(
     )
     if not is_ours:
         raise LostTask("the lease ran out")
+
+
+def lease_owner(app: App) -> str:
+    """Return the name under which this process holds leases, the same after a restart."""
+    return f"{socket.gethostname()}:{app.config.port}"
+
+
+@asynccontextmanager
+async def leased(app: App, claim: AnyClaim, owner: str) -> AsyncIterator[None]:
+    """Renew a task's lease as long as the block runs."""
+    renewing = asyncio.create_task(_renew(app, claim, owner))
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        with suppress(asyncio.CancelledError):
+            await renewing
+
+
+async def _renew(app: App, claim: AnyClaim, owner: str) -> None:
+    is_ours = True
+    while is_ours:
+        await app.clock.sleep(RENEW_SECONDS)
+        try:
+            async with app.db.transaction() as tx:
+                is_ours = await renew_lease(tx, claim, owner, app.clock.now() + LEASE_MS)
+        except StoreBusy as error:
+            logger.warning("a lease waits to be renewed: {}", error)

@@ -5,10 +5,7 @@ loses nothing; two processes cannot work on the same task.
 """
 
 import asyncio
-import socket
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from typing import get_args
 
 from loguru import logger
@@ -16,8 +13,9 @@ from loguru import logger
 from bot.alert import warn_of_full_store
 from bot.app import App
 from bot.budget import budget_is_spent, warn_of_budgets
+from bot.compact import tend_sessions
 from bot.compress import compress
-from bot.errors import StoreBusy, StoreError
+from bot.errors import StoreError
 from bot.memory.backoff import retry_minutes
 from bot.memory.triggers import Reason, TaskStats, TriggerRules, due, earliest_due_at
 from bot.model import TaskName
@@ -26,7 +24,9 @@ from bot.settings import Settings
 from bot.store.tasks import (
     Allowance,
     AnyClaim,
+    Claim,
     Horizon,
+    SessionClaim,
     Standing,
     StreamClaim,
     claim_tasks,
@@ -35,19 +35,12 @@ from bot.store.tasks import (
     is_any_claimable,
     put_off,
     queue_task,
-    renew_lease,
     standing,
     standing_now,
     withdraw_task,
 )
-
-LEASE_MS = 60_000
-RENEW_SECONDS = 20
-
-
-def lease_owner(app: App) -> str:
-    """Return the name under which this process holds leases, the same after a restart."""
-    return f"{socket.gethostname()}:{app.config.port}"
+from bot.summarize import summarize
+from bot.work import LEASE_MS, lease_owner, leased
 
 
 async def free_own_leases(app: App) -> None:
@@ -101,7 +94,7 @@ async def _until_some_end(app: App, running: set[asyncio.Task[None]]) -> set[asy
 
 async def queue_due(app: App) -> int:
     """Queue every task that is due and not open yet; return how many."""
-    count = 0
+    count = await tend_sessions(app)
     for task in get_args(TaskName):
         for found in await due_candidates(app.db, task, _horizon(app, task)):
             count += await _queue_if_due(app, found)
@@ -172,6 +165,7 @@ async def _claims(app: App, limit: int) -> list[AnyClaim]:
     allowed = Allowance(
         reflections=not await budget_is_spent(app, "reflect"),
         compressions=not await budget_is_spent(app, "compress"),
+        summaries=not await budget_is_spent(app, "summarize"),
     )
     if not await is_any_claimable(app.db, now, allowed):
         return []
@@ -192,8 +186,10 @@ async def _work(app: App, claim: AnyClaim) -> None:
 
 async def _attempt(app: App, claim: AnyClaim) -> None:
     try:
-        async with _lease(app, claim):
-            if not await _is_open(app, claim):
+        async with leased(app, claim, lease_owner(app)):
+            if isinstance(claim, SessionClaim):
+                await summarize(app, claim, lease_owner(app))
+            elif not await _is_open(app, claim):
                 await _withdraw(app, claim)
             elif isinstance(claim, StreamClaim):
                 await compress(app, claim, lease_owner(app))
@@ -206,7 +202,7 @@ async def _attempt(app: App, claim: AnyClaim) -> None:
         await _set_aside(app, claim, type(error).__name__)
 
 
-async def _is_open(app: App, claim: AnyClaim) -> bool:
+async def _is_open(app: App, claim: Claim | StreamClaim) -> bool:
     """Whether a task that was queued is still to run: it may wait long for its next try."""
     if isinstance(claim, StreamClaim):
         return app.settings.of(claim.chat).memory_enabled
@@ -231,27 +227,3 @@ async def _set_aside(app: App, claim: AnyClaim, error: str) -> None:
         await put_off(
             tx, claim, lease_owner(app), attempts=attempts, next_run_at=again_at, error=error
         )
-
-
-@asynccontextmanager
-async def _lease(app: App, claim: AnyClaim) -> AsyncIterator[None]:
-    """Renew a task's lease as long as the block runs."""
-    renewing = asyncio.create_task(_renew(app, claim))
-    try:
-        yield
-    finally:
-        renewing.cancel()
-        with suppress(asyncio.CancelledError):
-            await renewing
-
-
-async def _renew(app: App, claim: AnyClaim) -> None:
-    is_ours = True
-    while is_ours:
-        await app.clock.sleep(RENEW_SECONDS)
-        try:
-            async with app.db.transaction() as tx:
-                until = app.clock.now() + LEASE_MS
-                is_ours = await renew_lease(tx, claim, lease_owner(app), until)
-        except StoreBusy as error:
-            logger.warning("a lease waits to be renewed: {}", error)

@@ -47,6 +47,7 @@ TASK_WORDS: dict[TaskKind, str] = {
     "member-batch": "成员记忆",
     "private-owner": "私聊记忆",
     "compress": "记忆压缩",
+    "summarize": "会话概要",
 }
 
 STATES = {
@@ -254,6 +255,8 @@ def _task_line(call: Call, task: TaskRecord) -> str:
     if task.task == "compress" and task.state == "done":
         changes = task.counts.get("changes", 0)
         return f"{line}：{task.messages} 条近事变为 {changes} 条长期记忆，{task.tokens} token"
+    if task.task == "summarize" and task.state == "done":
+        return f"{line}：{task.messages} 轮对话，{task.tokens} token"
     if task.state == "done":
         return f"{line}：{task.messages} 条消息，{_counts(task.counts)}，{task.tokens} token"
     if task.state == "queued" and task.attempts:

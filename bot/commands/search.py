@@ -14,6 +14,7 @@ from bot.model import StoredMessage
 from bot.search.grams import fold
 from bot.store.message_search import Window, called, kept, lexical_hits
 from bot.store.messages import messages_by_rows
+from bot.store.sessions import session_state
 from bot.text import ELLIPSIS, display_name, single_line, whole_characters
 
 USAGE = (
@@ -64,7 +65,7 @@ async def search_chat(call: Call) -> str:
     """搜: show what was said in this chat, and in no other, with some words in it."""
     today = local_time(call.app.clock.now(), call.app.config.timezone).date()
     wanted = read_search(call.arguments, call.message.mentions, today)
-    window = _window(wanted, await _sender_id(call, wanted.people), call.app.config.timezone)
+    window = await _window(call, wanted)
     found = await kept(call.app.db, call.chat, wanted.keywords, window, MAX_FOUND)
     later = (
         "" if found.is_whole else "更早的消息还没有都找过。(Older messages are not all searched.)"
@@ -92,10 +93,13 @@ async def _related(call: Call, wanted: Wanted, window: Window, later: str) -> st
     return "\n".join(filter(None, (heading, *lines, later)))
 
 
-def _window(wanted: Wanted, sender_id: str | None, zone: ZoneInfo) -> Window:
+async def _window(call: Call, wanted: Wanted) -> Window:
+    zone = call.app.config.timezone
+    sender_id = await _sender_id(call, wanted.people)
+    session = await session_state(call.app.db, call.chat)
     since = _midnight(wanted.since, zone) if wanted.since else None
     until = _midnight(wanted.until + timedelta(days=1), zone) if wanted.until else None
-    return Window(sender_id, since, until)
+    return Window(sender_id, since, until, not_before=session.cleared_before)
 
 
 def _midnight(day: date, zone: ZoneInfo) -> int:

@@ -18,6 +18,7 @@ from bot.commands.model import choose_model
 from bot.commands.notes import forget_one, keep, pin
 from bot.commands.reminders import reminders
 from bot.commands.search import search_chat
+from bot.commands.session import begin_anew, tend_session
 from bot.commands.settings import change_mode, change_persona, change_setting
 from bot.commands.status import show_help, show_status
 from bot.commands.stop import stop
@@ -32,6 +33,8 @@ ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
         "停": stop,
         "人设": change_persona,
         "模型": choose_model,
+        "会话": tend_session,
+        "新会话": begin_anew,
         "我的记忆": show_own_memory,
         "跨群": cross_groups,
         "记住": keep,

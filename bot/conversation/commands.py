@@ -53,6 +53,13 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "查看或修改运行时设置，立刻生效 (settings)",
     ),
     CommandSpec(
+        "会话",
+        "group_admin",
+        "[compact|summary|reset summary|reset all|remove]",
+        "看看对话窗口和概要，折叠、重建、清空或删除 (conversation)",
+    ),
+    CommandSpec("新会话", "anyone", "", "清空这里的对话，概要和记忆保留 (new conversation)"),
+    CommandSpec(
         "我的记忆", "anyone", "[页]", "看看我记得你什么，依据有多少 (what is kept about you)"
     ),
     CommandSpec(

@@ -20,10 +20,6 @@ CONTEXT_CHARS = 500
 QUESTION_CHARS = 4_000
 """Of a message to be answered, so much is shown."""
 
-KEPT_TURNS = 8
-"""``sessionMaxMessages`` is 16 by default: so many turns, a question and an answer each, are always
-in the prompt."""
-
 _HEADINGS: dict[TurnPart, str] = {
     "context": "【这之前聊天里说的】",
     "quote": "【下面的话所引用的消息】",
@@ -31,26 +27,16 @@ _HEADINGS: dict[TurnPart, str] = {
 }
 
 
-def kept_turns(sent_count: int, least: int = KEPT_TURNS) -> int:
-    """Return how many of ``sent_count`` answered turns the prompt shows: ``least`` or more.
-
-    The window grows to twice ``least`` (≥ 1) and then falls back, so that the beginning of the
-    prompt stays still in between.
-    """
-    return sent_count - compactions(sent_count, least) * least
-
-
-def compactions(sent_count: int, least: int = KEPT_TURNS) -> int:
-    """Return how often the window of a conversation of ``sent_count`` turns has fallen back."""
-    return max(0, sent_count - least) // least
-
-
 def context_of(
-    recent: Sequence[StoredMessage], turns: Sequence[Turn], question: Sequence[StoredMessage]
+    recent: Sequence[StoredMessage],
+    turns: Sequence[Turn],
+    question: Sequence[StoredMessage],
+    cleared_before: int = 0,
 ) -> list[StoredMessage]:
     """Return what was said since the turn before, in the order of ``recent``.
 
-    What the kept turns show, what is to be answered now, commands and notices are left out.
+    What the kept turns show, what is to be answered now, commands and notices are left out, and so
+    is what was said up to ``cleared_before`` (UTC milliseconds).
     """
     shown = {line.message_id for turn in turns for line in turn.lines}
     shown |= {stored.row_id for stored in question}
@@ -58,7 +44,10 @@ def context_of(
     later = [
         stored
         for stored in recent
-        if stored.row_id > since and stored.row_id not in shown and stored.message.kind == "chat"
+        if stored.row_id > since
+        and stored.row_id not in shown
+        and stored.message.kind == "chat"
+        and stored.message.sent_at > cleared_before
     ]
     return later[-CONTEXT_LINES:]
 

@@ -69,6 +69,8 @@ class RecordedAnswers:
                 return _json(self._members(shown))
             case "compress", _, _:
                 return _json(self._compression(shown))
+            case "summarize", _, _:
+                return _json(self._summary(shown))
         return Failure(404, "not_recorded", f"nothing is recorded for {request.purpose}")
 
     def _chat(self, shown: Sequence[Shown]) -> Outcome:
@@ -141,6 +143,15 @@ class RecordedAnswers:
                 for record in chosen
             ]
         }
+
+    def _summary(self, shown: Sequence[Shown]) -> dict[str, Any]:
+        """Return the record of a conversation up to a line that is among what a prompt shows."""
+        keys = {self._key_of(line) for line in shown}
+        for record in self._records["session"]:
+            if record["to"] in keys:
+                self.used[record["key"]] += 1
+                return {name: record[name] for name in record.keys() - {"key", "to"}}
+        return {}
 
     def _key_of(self, line: Shown) -> str:
         return self._keys.get((line.get("at", ""), line.get("senderId", "")), "")

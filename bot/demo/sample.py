@@ -31,7 +31,7 @@ ANSWER_MARK = "@"
 """Before a line's key: the bot's answer to that line."""
 
 FACT_FILES = ("group", "members", "private")
-ANSWER_FILES = frozenset({"chat", "compress", *FACT_FILES})
+ANSWER_FILES = frozenset({"chat", "compress", "session", *FACT_FILES})
 
 _PICTURE = "[图片]"
 _MENTION = re.compile(r"@\d{5,}")
@@ -299,7 +299,7 @@ def _named(week: Week) -> set[str]:
     """Return the keys by which lines and records name lines."""
     named = {line.quote or line.recalls for line in week.lines}
     named |= {ref for record in week.facts for ref in record["refs"] if isinstance(ref, str)}
-    named |= {record["to"] for record in week.answers["chat"]}
+    named |= {record["to"] for name in ("chat", "session") for record in week.answers[name]}
     return {name.removeprefix(ANSWER_MARK) for name in named} - {""}
 
 

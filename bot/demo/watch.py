@@ -67,7 +67,7 @@ class Watch:
         changes = await changes_of_task(self._app.db, task.id)
         if task.task == "compress":
             return [await self._compressed(change) for change in changes]
-        if not task.calls:
+        if not task.calls or task.task not in PURPOSES:
             return []
         waiting = answers.get(PURPOSES[task.task], [])
         answer = waiting.pop(0) if waiting else {}

@@ -28,6 +28,7 @@ from bot.store.database import Database
 from bot.store.entry_index import add_to_index, scrub_index
 from bot.store.messages import END_OF_TIME, Heard, chat_key, chat_rows, drop_quotes, heard
 from bot.store.queries import load
+from bot.store.sessions import forget_in_summaries
 from bot.store.snapshots import mark_stale_within, mark_streams_stale
 from bot.store.sqlite import run, visit
 
@@ -540,9 +541,9 @@ async def forget_messages(
             step |= await _forget(tx, each, at)
         where |= Heard(frozenset(await chat_rows(tx, step.shown.chats)), step.since)
         await drop_quotes(tx, where, step.fallen)
+        reached |= step | Fallout(shown=Shown(await forget_in_summaries(tx, waiting, at)))
         # Nothing rests any more on what went before, so this comes to an end.
         waiting = await _emptied(tx, where)
-        reached |= step
     if reached.streams:
         await scrub_index(tx)
     return reached

@@ -11,7 +11,7 @@ from bot.model import Chat, Message, Segment, Sender, StoredMessage
 from bot.store.database import Database
 from bot.store.queries import load
 from bot.store.sqlite import Call
-from bot.store.tool_history import drop_quoting_tools, hide_from_tools
+from bot.store.tool_history import drop_quoting_tools, erase_tools, hide_from_tools
 
 EARLY_RECALL_MS = 10 * 60_000
 """How long a recall waits for a message that has not arrived."""
@@ -291,3 +291,20 @@ def _quotable(row: aiosqlite.Row) -> list[str]:
     words += _DESCRIPTION.findall(row["text"])
     texts = {text.strip() for text in (row["text"], *words)}
     return sorted(text for text in texts if len(text) >= QUOTED_CHARS)
+
+
+async def erase_chat_text(tx: aiosqlite.Connection, chat_id: int, at: int) -> None:
+    """Erase all that was said in a chat so far; the rows stay, and so does what memory made of it.
+
+    Nothing of it is context, evidence of something new, or waits for a reflection any more.
+
+    Args:
+        tx: the write transaction.
+        chat_id: the row of the chat.
+        at: UTC milliseconds.
+    """
+    await _sql.erase_texts(tx, chat_id=chat_id, at=at)
+    await _sql.erase_lines(tx, chat_id=chat_id)
+    await erase_tools(tx, chat_id)
+    await _sql.erase_reminders(tx, chat_id=chat_id, at=at)
+    await _sql.uncount_all(tx, chat_id=chat_id)

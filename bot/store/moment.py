@@ -19,9 +19,10 @@ from bot.store.messages import (
     told_call,
     told_message,
 )
+from bot.store.sessions import SessionState, session_call, session_of
 from bot.store.snapshots import Recollection, recollection_calls, recollection_of
 from bot.store.sqlite import run, visit
-from bot.store.turns import TurnLoad, count_call, load_call, load_of, recent_calls, turns_of
+from bot.store.turns import TurnLoad, load_call, load_of, recent_calls, turns_of
 from bot.store.usage import tokens_call
 
 
@@ -38,7 +39,9 @@ class Wanted:
     recent: int
     """Among how many of the newest messages what was said since the last turn is looked for."""
     turns: int
-    """How many of the newest turns."""
+    """How many of the newest turns, whether the window shows them or not."""
+    most_turns: int
+    """No more of them, however long the window is."""
     now: int
     day_start: int
     """When the local day began, UTC milliseconds as ``now``."""
@@ -62,8 +65,8 @@ class Moment:
     their segments."""
     turns: list[Turn]
     """The newest answered ones, oldest first."""
-    sent_count: int
-    """How many answered turns the chat has."""
+    session: SessionState
+    """Which of them the conversation shows, and the summary of those before."""
     load: TurnLoad
     chat_name: str
     tokens: int
@@ -84,17 +87,17 @@ async def read_moment(db: Database, wanted: Wanted) -> Moment:
 
 def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
     chat, asker = wanted.chat, wanted.sender_id
+    session = session_of(run(connection, session_call(chat)))
     calls = (
         by_rows_call(wanted.row_ids),
-        *recent_calls(chat, wanted.turns),
-        count_call(chat),
+        *recent_calls(chat, min(max(wanted.turns, session.window_turns), wanted.most_turns)),
         load_call(chat, asker, wanted.now, wanted.day_start),
         name_call(chat),
         tokens_call(wanted.day_start, wanted.purposes),
         *recollection_calls(chat, asker, cross_group=wanted.cross_group),
         *(newest_with_id_call(chat, quoted) for quoted in wanted.quoted_ids),
     )
-    rows, turns, lines, count, load, name, tokens, readable, kept, crosses, *quotes = (
+    rows, turns, lines, load, name, tokens, readable, kept, crosses, *quotes = (
         run(connection, call) for call in calls
     )
     recollection = recollection_of(readable, kept, crosses, chat.bot_id)
@@ -105,7 +108,7 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
         messages=[stored_message(row, chat) for row in rows],
         told=[told_message(row, chat) for row in told],
         turns=turns_of(turns, lines),
-        sent_count=count[0][0],
+        session=session,
         load=load_of(load[0]),
         chat_name=name_of(name),
         tokens=tokens[0][0],

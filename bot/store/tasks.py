@@ -74,6 +74,7 @@ class Allowance:
 
     reflections: bool = True
     compressions: bool = True
+    summaries: bool = True
 
 
 EVERYTHING = Allowance()
@@ -109,7 +110,23 @@ class StreamClaim:
     task: TaskKind = "compress"
 
 
-AnyClaim = Claim | StreamClaim
+@dataclass(frozen=True, slots=True)
+class SessionClaim:
+    """A summary of a session that this process works on."""
+
+    id: int
+    chat: Chat
+    chat_id: int
+    reason: str
+    attempts: int
+    chunk: int | None
+    """How many turns a call reads while one that is refused is looked for."""
+    unusable: int
+    """How many answers running could not be used."""
+    task: TaskKind = "summarize"
+
+
+AnyClaim = Claim | StreamClaim | SessionClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +180,7 @@ class Quarantined:
     """A message that a provider refused."""
 
     chat: Chat
-    task: TaskName
+    task: TaskKind
     message_id: int
     reason: str
     at: int
@@ -293,12 +310,23 @@ async def _claimable(
         limit=limit,
         reflections=allowed.reflections,
         compressions=allowed.compressions,
+        summaries=allowed.summaries,
     )
     return [row async for row in rows]
 
 
 def _claim(row: aiosqlite.Row) -> AnyClaim:
     chat = _chat(row)
+    if row["task"] == "summarize":
+        return SessionClaim(
+            id=row["id"],
+            chat=chat,
+            chat_id=row["chat_id"],
+            reason=row["reason"],
+            attempts=row["attempts"],
+            chunk=row["chunk"],
+            unusable=row["unusable"],
+        )
     if row["task"] == "compress":
         return StreamClaim(
             id=row["id"],
@@ -323,7 +351,7 @@ def _claim(row: aiosqlite.Row) -> AnyClaim:
 
 async def advance(
     tx: aiosqlite.Connection,
-    claim: StreamClaim,
+    claim: StreamClaim | SessionClaim,
     owner: str,
     *,
     entries: int,
@@ -331,7 +359,7 @@ async def advance(
     calls: int,
     tokens: int,
 ) -> bool:
-    """Note what one call of a compression came to; false if the lease was lost, and then nothing
+    """Note what one call of several came to; false if the lease was lost, and then nothing
     may be committed."""
     count = await _sql.advance(
         tx,
@@ -345,15 +373,17 @@ async def advance(
     return count > 0
 
 
-async def end_task(tx: aiosqlite.Connection, claim: StreamClaim, owner: str, at: int) -> bool:
-    """End a compression; false if the lease was lost."""
+async def end_task(
+    tx: aiosqlite.Connection, claim: StreamClaim | SessionClaim, owner: str, at: int
+) -> bool:
+    """End a task of several calls; false if the lease was lost."""
     return await _sql.end_task(tx, id=claim.id, owner=owner, at=at) > 0
 
 
 async def narrow_task(
-    tx: aiosqlite.Connection, claim: StreamClaim, chunk: int | None, unusable: int
+    tx: aiosqlite.Connection, claim: StreamClaim | SessionClaim, chunk: int | None, unusable: int
 ) -> None:
-    """Note how many entries the next call reads, and how many answers running were unusable."""
+    """Note how much the next call reads, and how many answers running were unusable."""
     await _sql.narrow_task(tx, id=claim.id, chunk=chunk, unusable=unusable)
 
 
@@ -487,7 +517,7 @@ async def narrow(tx: aiosqlite.Connection, claim: Claim, to: Narrowing) -> None:
 
 
 async def quarantine_message(
-    tx: aiosqlite.Connection, claim: Claim, message_id: int, reason: str, at: int
+    tx: aiosqlite.Connection, claim: Claim | SessionClaim, message_id: int, reason: str, at: int
 ) -> None:
     """Mark a message that a task passes over."""
     await _sql.quarantine_message(

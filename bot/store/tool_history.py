@@ -53,6 +53,11 @@ async def _drop(tx: aiosqlite.Connection, turn_ids: Sequence[int]) -> None:
         await _sql.drop_links(tx, turn_ids=json.dumps(turn_ids))
 
 
+async def erase_tools(tx: aiosqlite.Connection, chat_id: int) -> None:
+    """Let the turns of a chat lose all that they know of tools."""
+    await _drop(tx, [row["id"] async for row in _sql.of_chat(tx, chat_id=chat_id)])
+
+
 async def hide_from_tools(tx: aiosqlite.Connection, message_id: int) -> None:
     """Let results that show a message lose their text, and a turn that is gone with its question
     all that it knows of tools.

@@ -206,8 +206,3 @@ def load_of(row: sqlite3.Row) -> TurnLoad:
         tuple(json.loads(row["all_minute"])),
         row["unaddressed_hour"],
     )
-
-
-def count_call(chat: Chat) -> Call:
-    """Return the query behind ``sent_count``, for a visit that asks more."""
-    return (_sql.sent_count, chat_key(chat))

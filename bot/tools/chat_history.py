@@ -94,6 +94,7 @@ async def _window(surroundings: Surroundings, asked: Asked) -> Window:
         since=_moment(surroundings, "since", asked.since),
         until=_moment(surroundings, "until", asked.until),
         hidden=surroundings.shown_rows,
+        not_before=surroundings.scene.session.cleared_before,
     )
 
 

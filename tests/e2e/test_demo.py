@@ -251,7 +251,8 @@ async def test_a_vague_compression_is_refused_and_a_good_one_taken(played: Playe
 
 async def test_every_recorded_answer_is_asked_for_once(played: Played):
     used = played.only("RecordsUsed")["value"]
-    keys = [record["key"] for record in facts()] + [r["to"] for r in records("chat")]
+    keys = [record["key"] for record in [*facts(), *records("session")]]
+    keys += [record["to"] for record in records("chat")]
     assert used == dict.fromkeys(keys, 1)
 
 

@@ -43,6 +43,7 @@ from bot.store.memory import StreamWriter, rewrite
 from bot.store.messages import Recall, recall_message
 from bot.store.migrate import read_steps
 from bot.store.reminders import add_reminder
+from bot.store.sessions import Progress, keep_progress, session_state
 from bot.store.settings import open_settings
 from bot.store.snapshots import NewSnapshot, keep_snapshots, recollection
 from bot.store.tasks import (
@@ -122,6 +123,7 @@ async def _fill(db: Database) -> None:
     await _fill_turns(db, receipts)
     await _fill_settings(db)
     await _fill_memory(db, receipts)
+    await _fill_session(db, [receipt.row_id for receipt in receipts])
     await _fill_snapshots(db)
     await _fill_tools(db, receipts)
 
@@ -199,6 +201,14 @@ async def _fill_memory(db: Database, receipts: Sequence[Receipt]) -> None:
         await narrow(tx, claim, Narrowing(20, rows[9], 5))
         await quarantine_message(tx, claim, rows[9], "ModelRefused", NOON + MINUTE)
         await claim_alert(tx, "budget.reflect", at=NOON, due_before=NOON)
+
+
+async def _fill_session(db: Database, rows: Sequence[int]) -> None:
+    state = await session_state(db, GROUP)
+    async with db.transaction() as tx:
+        summary = '{"key_decisions": [], "past_discussions": [], "current_discussion": "出发"}'
+        progress = Progress(summary, state.summary_cursor + 1, {rows[0]: 1})
+        assert await keep_progress(tx, state, progress)
 
 
 async def _fill_snapshots(db: Database) -> None:

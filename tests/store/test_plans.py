@@ -11,7 +11,17 @@ from bot.store.database import Database
 from bot.store.queries import SQL_FOLDER, load
 
 GROWING = frozenset(
-    {"messages", "turns", "turn_lines", "members", "names", "memberships", "usage", "cursors"}
+    {
+        "messages",
+        "turns",
+        "turn_lines",
+        "session_messages",
+        "members",
+        "names",
+        "memberships",
+        "usage",
+        "cursors",
+    }
 )
 """Tables with a row for every message, turn, call or person. All others stay small."""
 

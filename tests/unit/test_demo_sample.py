@@ -92,7 +92,7 @@ def test_what_is_not_recorded_is_an_error_of_the_provider():
     answers = RecordedAnswers(read_week(SAMPLE_FOLDER))
     unknown = {"at": "2026-01-01 00:00", "senderId": "30001", "text": "在吗"}
     assert isinstance(answers(request("chat", unknown)), Failure)
-    assert isinstance(answers(request("summarize", unknown)), Failure)
+    assert isinstance(answers(request("vision", unknown)), Failure)
 
 
 def test_the_recall_pack_of_a_prompt_is_its_heading_and_its_lines():

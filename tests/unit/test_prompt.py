@@ -12,10 +12,8 @@ from jinja2 import TemplateNotFound, UndefinedError
 
 from bot.conversation.prompt import (
     CONTEXT_LINES,
-    KEPT_TURNS,
     answer_text,
     context_of,
-    kept_turns,
     message_line,
     new_turn_text,
     question_text,
@@ -149,24 +147,6 @@ def test_an_answer_is_its_parts_and_nothing_else_of_its_turn():
     assert answer_text(lines[:1]) == ""
 
 
-# The window
-
-
-def test_the_window_grows_to_twice_its_size_and_then_falls_back():
-    kept = [kept_turns(count) for count in range(40)]
-    assert kept[: KEPT_TURNS + 1] == list(range(KEPT_TURNS + 1))
-    assert max(kept) == 2 * KEPT_TURNS - 1
-    assert min(kept[KEPT_TURNS:]) == KEPT_TURNS
-
-
-@given(st.integers(0, 10_000), st.integers(1, 40))
-def test_the_first_turn_shown_stays_still_between_falls(count: int, least: int):
-    first = count - kept_turns(count, least)
-    next_first = count + 1 - kept_turns(count + 1, least)
-    assert next_first in (first, first + least)
-    assert min(count, least) <= kept_turns(count, least) < 2 * least
-
-
 # The context
 
 
@@ -225,6 +205,8 @@ REPLY: dict[str, Any] = {
     "language": "auto",
 }
 TAIL: dict[str, Any] = {
+    "rules": (),
+    "background": (),
     "memory": "",
     "pack": "",
     "now": "2026-07-29 12:00",
@@ -246,6 +228,14 @@ RENDERS: dict[str, tuple[str, dict[str, Any]]] = {
         {**TAIL, "memory": "【成员记忆】…", "pack": "- [profile #00a2 0.81] 2026-08-20 …"},
     ),
     "tail_private": ("tail", {**TAIL, "is_group": False}),
+    "tail_group_summary": (
+        "tail",
+        {
+            **TAIL,
+            "rules": ('{"decision": "Do: 用中文", "senderId": "30001"}',),
+            "background": ('{"topic": "爬山"}', '{"current": "在约时间"}'),
+        },
+    ),
     "decide": ("decide", {"name": "小忆", "lines": LINES}),
     "describe": ("describe", {}),
 }

@@ -22,6 +22,7 @@ from bot.notices import budget_notice, privacy_notice, unconfigured_notice
 from bot.simulate import Disconnect, Fail, Person, Silence, segments
 from bot.simulate.actions import Desk
 from bot.store.usage import add_usage
+from bot.worker import tick
 from tests.verbs.stage import (
     AT_BOT,
     BEAR,
@@ -159,8 +160,10 @@ async def test_nothing_before_the_tail_changes_from_turn_to_turn(stage: Stage):
     await stage.set(replyPerMemberPerMinute=100, replyGlobalPerMinute=100)
     prompts: list[tuple[str, ...]] = []
     for number in range(20):
-        stage.model.enqueue(f"回答{number}")
+        stage.model.enqueue(f"回答{number}", purpose="chat")
+        stage.model.enqueue("{}", purpose="summarize")
         request = await ask(stage, wait_seconds=10)
+        await tick(stage.app)
         prompts.append(tuple(message.content for message in request.messages[:-1]))
     falls = [
         number

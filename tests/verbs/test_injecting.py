@@ -19,6 +19,7 @@ from bot.store.memory import StreamWriter, rewrite
 from bot.store.messages import messages_by_rows
 from bot.store.revisions import undo_revision
 from bot.store.snapshots import NewSnapshot, keep_snapshots, mark_stale, set_crosses_groups
+from bot.worker import tick
 from tests.verbs.remembering import OF_FISH, OF_GROUP, change, recall_rows, remember
 from tests.verbs.stage import (
     AT_BOT,
@@ -223,8 +224,10 @@ async def test_a_compaction_makes_each_snapshot_anew_once(stage: Stage):
     first = await ask(stage)
     await know(stage, OF_GROUP, "周日爬山", "memory")
     prompts = [first]
+    stage.model.enqueue("{}", purpose="summarize")
     for _ in range(5):
         await stage.advance(30)
+        await tick(stage.app)
         prompts.append(await ask(stage))
     lengths = [len(prompt.messages) for prompt in prompts]
     fell = next(n for n in range(1, 6) if lengths[n] < lengths[n - 1])

@@ -274,12 +274,13 @@ LIMIT 1;
 
 -- name: emptied_answers
 -- The account's own messages in some chats since a moment that lost their text, because they quoted
--- what is gone, and that memory still rests on.
+-- what is gone, and that memory, or the summary of a session, still rests on.
 SELECT m.id FROM messages AS m
 WHERE m.chat_id IN (SELECT value FROM json_each(:chat_ids)) AND m.sent_at >= :since
   AND m.direction = 'outbound' AND m.segments = '[]'
   AND (EXISTS (SELECT 1 FROM proof_messages AS p WHERE p.message_id = m.id)
     OR EXISTS (SELECT 1 FROM summary_messages AS s WHERE s.message_id = m.id)
+    OR EXISTS (SELECT 1 FROM session_messages AS s WHERE s.message_id = m.id)
     OR EXISTS (SELECT 1 FROM ending_messages AS e WHERE e.message_id = m.id));
 
 -- name: leaning_streams

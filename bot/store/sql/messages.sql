@@ -199,3 +199,26 @@ SELECT c.peer_id FROM messages JOIN chats AS c ON c.id = messages.chat_id
 WHERE c.bot_id = :bot_id AND c.kind = 'private' AND platform_id = :platform_id
   AND direction = 'outbound' AND messages.received_at >= :since
 ORDER BY messages.id DESC LIMIT 1;
+
+-- name: erase_texts!
+-- All that was said in a chat so far loses its text; the rows stay.
+UPDATE messages
+SET text = '', segments = '[]', mentions = '[]', counted = 0,
+    forgotten_at = coalesce(forgotten_at, :at)
+WHERE chat_id = :chat_id;
+
+-- name: erase_lines!
+-- So does all that its turns showed.
+DELETE FROM turn_lines WHERE turn_id IN (SELECT id FROM turns WHERE chat_id = :chat_id);
+
+-- name: erase_reminders!
+-- What was asked for there is not sent any more.
+UPDATE reminders
+SET state = CASE state WHEN 'open' THEN 'dropped' ELSE state END, text = '',
+    ended_at = CASE state WHEN 'open' THEN :at ELSE ended_at END
+WHERE chat_id = :chat_id;
+
+-- name: uncount_all!
+-- Nothing of it waits for a reflection.
+UPDATE cursors SET pending = 0, oldest_pending_at = NULL, newest_pending_at = NULL
+WHERE chat_id = :chat_id;

@@ -93,7 +93,7 @@ SET reason = 'backlog', attempts = 0, unusable = 0, error = '', messages = messa
 WHERE id = :id AND lease_owner = :owner AND state = 'running';
 
 -- name: end_task!
--- A task of a stream is done. No row changes if the lease was lost.
+-- A task of several calls is done. No row changes if the lease was lost.
 UPDATE tasks
 SET state = 'done', lease_owner = NULL, lease_until = NULL, finished_at = :at, error = ''
 WHERE id = :id AND lease_owner = :owner AND state = 'running';
@@ -123,7 +123,8 @@ WHERE t.id IN (
     UNION ALL
     SELECT id FROM tasks INDEXED BY tasks_leased WHERE state = 'running' AND lease_until < :now
 ) AND c.removed_at IS NULL AND c.access <> 'disabled' AND c.muted_until <= :now
-  AND iif(t.task = 'compress', :compressions, :reflections)
+  AND CASE t.task WHEN 'compress' THEN :compressions WHEN 'summarize' THEN :summaries
+      ELSE :reflections END
 ORDER BY t.id
 LIMIT :limit;
 

@@ -37,3 +37,7 @@ WHERE tools <> '' AND id IN (
 SELECT id, tools FROM turns
 WHERE tools <> '' AND chat_id IN (SELECT value FROM json_each(:chat_ids))
   AND started_at >= :since;
+
+-- name: of_chat
+-- Turns of a chat that used tools.
+SELECT id FROM turns WHERE chat_id = :chat_id AND tools <> '';
