@@ -40,6 +40,9 @@ LAST_WORD = "（不能再用工具了。请根据以上结果直接回答。）"
 SHARES = (0.9, 0.75, 0.5)
 """Of a prompt that was refused as too long, so much is sent next; the last of them from then on."""
 
+TOOLS_SHARE = 0.5
+"""Of a prompt tools may take so much; else none is offered."""
+
 NoteOutcome = Callable[[App, Chat, Sequence[Attempt]], Awaitable[None]]
 """Told all that was tried with tools in a turn."""
 
@@ -147,8 +150,9 @@ def _means(app: App, scene: Scene) -> _Means:
 async def _complete(
     app: App, scene: Scene, means: _Means, request: TurnRequest, specs: tuple[ToolSpec, ...]
 ) -> tuple[ModelAnswer, Fitted]:
-    """Return the model's next answer, to a prompt that is made shorter until it is taken."""
-    beside = tool_tokens(specs, means.count) if specs else 0
+    """Return the model's next answer, to a prompt that is made shorter until it is taken; tools are
+    the last to go."""
+    specs, beside = _affordable(app, means, specs)
     fit = _fitted(app, means, request, beside)
     for refusals in count():
         asked = ModelRequest(
@@ -162,7 +166,10 @@ async def _complete(
             share = SHARES[min(refusals, len(SHARES) - 1)]
             shorter = _fitted(app, means, fit.request, beside, at_most=int(share * size))
             if tokens(shorter.messages, means.count) >= size:
-                raise
+                if not specs:
+                    raise
+                # Better an answer without tools than none.
+                specs, beside = (), 0
             logger.info("a prompt of {} was too long and is sent again, shorter", scene.chat)
             fit = shorter.after(fit)
         else:
@@ -171,12 +178,25 @@ async def _complete(
     raise AssertionError("count() has no end")
 
 
+def _affordable(
+    app: App, means: _Means, specs: tuple[ToolSpec, ...]
+) -> tuple[tuple[ToolSpec, ...], int]:
+    """Return the tools to offer and their tokens: none if they would fill most of a prompt."""
+    beside = tool_tokens(specs, means.count) if specs else 0
+    return ((), 0) if beside > TOOLS_SHARE * _room(app, means) else (specs, beside)
+
+
+def _room(app: App, means: _Means) -> int:
+    """Return how many tokens a prompt may have, as far as is known."""
+    known = app.calibrations.get(means.model, Calibration())
+    return known.room(means.window_tokens, means.share)
+
+
 def _fitted(
     app: App, means: _Means, request: TurnRequest, beside: int, at_most: int | None = None
 ) -> Fitted:
     """Return a request that fits, with ``beside`` tokens of tools, as far as is known."""
-    known = app.calibrations.get(means.model, Calibration())
-    room = known.room(means.window_tokens, means.share) - beside
+    room = _room(app, means) - beside
     if at_most is not None:
         room = min(room, at_most)
     return fitted(request, room, means.count, kept=means.kept)

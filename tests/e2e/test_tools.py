@@ -99,7 +99,7 @@ async def test_a_model_without_tools_answers_all_the_same(tmp_path: Path):
 async def test_nobody_hears_of_a_window_that_is_too_small(tmp_path: Path, too_long: Failure):
     tool = StagedTool("果" * 3_000)
     async with ModelServer("答" * 200) as server, talking(tmp_path, server, tool) as ask:
-        server.window_tokens, server.too_long = 2_500, too_long
+        server.window_tokens, server.too_long = 4_000, too_long
         for number in range(12):
             if number % 3 == 0:
                 server.enqueue(CALLING)
