@@ -1,4 +1,4 @@
-"""``python -m bench [ingest|latency|startup|memory|reflection|year|prompts|all] [--short]``."""
+"""``python -m bench [ingest|latency|startup|memory|reflection|year|prompts|retrieval|all]``."""
 
 import argparse
 import signal
@@ -6,11 +6,11 @@ import sys
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from loguru import logger
 
-from bench import ingest, latency, memory, prompts, reflection, startup, year
+from bench import ingest, latency, memory, prompts, reflection, retrieval, startup, year
 from bench.figures import machine
 from bot.paths import ROOT
 
@@ -20,7 +20,7 @@ FOLDER = ROOT / "data" / "bench"
 class Measurement(Protocol):
     """Prints what it measured."""
 
-    def __call__(self, folder: Path, *, short: bool = False) -> None: ...
+    def __call__(self, folder: Path, *, short: bool = False, **given: Any) -> None: ...
 
 
 MEASUREMENTS: Mapping[str, Measurement] = {
@@ -31,6 +31,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "reflection": reflection.measure,
     "year": year.measure,
     "prompts": prompts.measure,
+    "retrieval": retrieval.measure,
 }
 
 
@@ -38,6 +39,7 @@ def main() -> int:
     """Run what the command line names; 0 unless something could not be run."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("what", nargs="?", choices=[*MEASUREMENTS, "all"], default="all")
+    parser.add_argument("sets", nargs="*", type=Path, help="folders with chats, of retrieval")
     parser.add_argument("--short", action="store_true", help="fewer rounds, for a first look")
     arguments = parser.parse_args()
     # As by Ctrl-C: no program that was started stays behind.
@@ -46,7 +48,8 @@ def main() -> int:
     print(f"{date.today().isoformat()}: {machine()}")
     for name, measure in MEASUREMENTS.items():
         if arguments.what in (name, "all"):
-            measure(FOLDER, short=arguments.short)
+            given = {"sets": arguments.sets} if name == "retrieval" else {}
+            measure(FOLDER, short=arguments.short, **given)
     return 0
 
 

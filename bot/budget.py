@@ -17,6 +17,7 @@ BUDGETS: Mapping[str, tuple[Purpose, ...]] = {
     "summarize": ("summarize",),
     "decide": ("decide",),
     "vision": ("vision",),
+    "embed": ("embed",),
 }
 """The purposes that share each budget of ``dailyTokenBudget``."""
 
@@ -27,13 +28,14 @@ BUDGET_WORDS: Mapping[str, str] = {
     "summarize": "会话概要",
     "decide": "判断",
     "vision": "看图",
+    "embed": "向量",
 }
 
 WARNING_SHARE = 0.8
 """Operators are told once so much of a budget is spent."""
 
 
-async def budget_is_spent(app: App, name: Literal["reflect", "compress"]) -> bool:
+async def budget_is_spent(app: App, name: Literal["reflect", "compress", "embed"]) -> bool:
     """Whether such work has cost, on this local day, all that is allowed; it then waits."""
     budget = getattr(app.settings.general.daily_token_budget, name)
     return await tokens_since(app.db, _today(app), BUDGETS[name]) >= budget

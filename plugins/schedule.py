@@ -11,6 +11,7 @@ from loguru import logger
 
 from bot.app import App
 from bot.consolidate import NIGHT_HOUR, tend
+from bot.embed import embed_messages
 from bot.errors import QunyiError
 from bot.worker import free_own_leases, tick
 from plugins.current import current_app
@@ -49,6 +50,13 @@ async def begin() -> None:
         misfire_grace_time=None,
         next_run_time=now,
     )
+    scheduler.add_job(
+        embed,
+        "interval",
+        seconds=app.config.worker_interval_seconds,
+        max_instances=1,
+        coalesce=True,
+    )
     scheduler.start()
 
 
@@ -69,6 +77,13 @@ async def work() -> None:
         await app.errands.run(_look(app))
 
 
+async def embed() -> None:
+    """Make vectors of what has none; a failure is logged, and the next look goes on from there."""
+    app = current_app()
+    with suppress(asyncio.CancelledError):
+        await app.errands.run(_embed(app))
+
+
 async def tend_memory() -> None:
     """Do the night's work on memory, if it was not done since last night; errors end here too."""
     app = current_app()
@@ -81,6 +96,13 @@ async def _look(app: App) -> None:
         await tick(app)
     except (QunyiError, sqlite3.Error) as error:
         logger.error("the worker stopped early: {}: {}", type(error).__name__, error)
+
+
+async def _embed(app: App) -> None:
+    try:
+        await embed_messages(app)
+    except (QunyiError, sqlite3.Error) as error:
+        logger.warning("messages wait for their vectors: {}: {}", type(error).__name__, error)
 
 
 async def _tend(app: App) -> None:

@@ -1,0 +1,278 @@
+"""Search messages: what of a chat answers a question, or was said last, or around something.
+
+See ``docs/search.md``, "Ranking" and "Context". It is this chat's alone: every query has the chat
+as a condition.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from loguru import logger
+from numpy.typing import NDArray
+
+from bot.app import App
+from bot.budget import budget_is_spent
+from bot.errors import ModelError
+from bot.memory.masking import masked
+from bot.model import Chat, StoredMessage
+from bot.search.context import REACH_AHEAD, REACH_BACK, context
+from bot.search.hybrid import BUNDLED, FOLLOWED, OPEN, Likeness, Scored, Weights, ranked
+from bot.search.matrix import Narrowing, Near, Page
+from bot.search.vectors import restored, sketches
+from bot.store.message_search import Window, lexical_hits
+from bot.store.messages import by_rows_call, chat_row, stored_message
+from bot.store.sqlite import run, visit
+from bot.store.stretches import Reach, latest, quoted, stretches
+from bot.store.vectors import Space, member_row, pages_since, space_in_use, vectors_of
+
+NEAR = 1_000
+"""So many messages whose sketches are near are compared exactly."""
+
+WORDY = 200
+"""So many messages with words of the question are looked at."""
+
+ANCHORS = 80
+"""Around so many of the likeliest messages the chat is read."""
+
+EMBED_SECONDS = 3.0
+"""Whoever asks does not wait longer for the question's vector; words must do then."""
+
+QUESTION_CHARS = 500
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message that was found."""
+
+    stored: StoredMessage
+    score: float
+    """Higher is better; of one search only."""
+    context: tuple[StoredMessage, ...]
+    """What helps to understand it, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found."""
+
+    hits: list[FoundMessage]
+    """The best first."""
+    is_lexical_only: bool
+    """There were no vectors to search by: only what has words of the question was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Dense:
+    """What vectors tell of a question."""
+
+    space: Space
+    vector: Vector
+    cosines: Mapping[int, float]
+    usual: float
+
+
+async def search_messages(
+    app: App, chat: Chat, asker_id: str, question: str, window: Window, limit: int
+) -> Found:
+    """Return what of a chat answers a question best; nothing if nothing bears on it.
+
+    Args:
+        app: the program.
+        chat: the only one that is looked into.
+        asker_id: who asks; ``""`` for nobody in particular.
+        question: raw.
+        window: what of the chat may be found.
+        limit: how many at most.
+    """
+    chat_id = await chat_row(app.db, chat)
+    if chat_id is None or not question.strip():
+        return Found([], app.embedder is None)
+    dense, lexical = await asyncio.gather(
+        _dense(app, chat, chat_id, question, window),
+        lexical_hits(app.db, chat, question, window, WORDY),
+    )
+    words = {hit.row_id: hit.score for hit in lexical}
+    likeness = Likeness(dense.cosines if dense else {}, dense.usual if dense else 0.0, words)
+    weights = weights_of(app)
+    around = await _around(app, chat, chat_id, likeness.likeliest(weights, ANCHORS))
+    if dense is not None:
+        likeness = await _completed(app, likeness, dense, around)
+    found = ranked(question, asker_id, around, likeness, weights, app.clock.now())
+    best = [one for one in found if _may_be_found(one.stored, window)][:limit]
+    return Found(await _with_context(app, chat, chat_id, best, window), dense is None)
+
+
+def weights_of(app: App) -> Weights:
+    """Return what counts how much with the embedder that is set."""
+    return OPEN if app.embedder is not None and app.embedder.is_remote else BUNDLED
+
+
+def _may_be_found(stored: StoredMessage, window: Window) -> bool:
+    message = stored.message
+    if window.sender_id not in (None, message.sender.user_id):
+        return False
+    is_in_time = window.begins_at <= message.sent_at < window.ends_at
+    return is_in_time and stored.row_id not in window.hidden
+
+
+# --- vectors ----------------------------------------------------------------------------------
+
+
+async def _dense(
+    app: App, chat: Chat, chat_id: int, question: str, window: Window
+) -> _Dense | None:
+    """Return the messages nearest to a question, ``None`` if there are no vectors to go by."""
+    vector = await _question_vector(app, question)
+    if vector is None or app.embedder is None:
+        return None
+    space = await space_in_use(app.db, app.embedder.id, len(vector))
+    narrowing = await _narrowing(app, chat, window)
+    if space is None or narrowing is None:
+        return None
+    near = await _near(app, space, chat_id, vector, narrowing)
+    rows = [row for row in near.row_ids if row not in window.hidden]
+    cosines = await _cosines(app, space, vector, rows)
+    return _Dense(space, vector, cosines, near.usual) if cosines else None
+
+
+async def _question_vector(app: App, question: str) -> Vector | None:
+    embedder = app.embedder
+    if embedder is None or (embedder.is_remote and await budget_is_spent(app, "embed")):
+        return None
+    text = question[:QUESTION_CHARS]
+    try:
+        async with asyncio.timeout(EMBED_SECONDS):
+            return (await embedder.embed([masked(text) if embedder.is_remote else text]))[0]
+    except (ModelError, TimeoutError) as error:
+        logger.warning("a question is searched by its words: {}", type(error).__name__)
+        return None
+
+
+async def _narrowing(app: App, chat: Chat, window: Window) -> Narrowing | None:
+    """Return a window in rows, ``None`` if its sender is nobody."""
+    member_id = None
+    if window.sender_id is not None:
+        member_id = await member_row(app.db, chat.bot_id, window.sender_id)
+        if member_id is None:
+            return None
+    return Narrowing(member_id, window.begins_at, window.ends_at)
+
+
+async def _near(app: App, space: Space, chat_id: int, vector: Vector, narrowing: Narrowing) -> Near:
+    matrix = app.matrices.of(space.id, chat_id)
+    async with matrix.lock:
+        pages = await pages_since(app.db, space.id, chat_id, matrix.seen)
+
+        def work() -> Near:
+            matrix.take(Page(page.id, page.changed, page.slots) for page in pages)
+            sides = app.matrices.planes(len(vector))
+            [sketch] = sketches(vector[None, :], sides)
+            return matrix.nearest(sketch, narrowing, NEAR)
+
+        near = await asyncio.to_thread(work)
+    app.matrices.trim()
+    return near
+
+
+async def _cosines(
+    app: App, space: Space, vector: Vector, rows: Collection[int]
+) -> dict[int, float]:
+    stored = await vectors_of(app.db, space.id, rows)
+    if not stored:
+        return {}
+    cosines = restored(stored.values(), space.dimensions) @ vector
+    return dict(zip(stored, map(float, cosines), strict=True))
+
+
+async def _completed(
+    app: App, likeness: Likeness, dense: _Dense, around: Iterable[Sequence[StoredMessage]]
+) -> Likeness:
+    """Return a likeness that knows the vectors of all that is ranked."""
+    rows = {stored.row_id for stretch in around for stored in stretch}
+    missing = rows - likeness.dense.keys()
+    more = await _cosines(app, dense.space, dense.vector, missing)
+    return replace(likeness, dense={**likeness.dense, **more})
+
+
+# --- what stands around -----------------------------------------------------------------------
+
+
+async def _around(
+    app: App, chat: Chat, chat_id: int, rows: Collection[int]
+) -> list[list[StoredMessage]]:
+    reach = Reach(FOLLOWED, FOLLOWED)
+    async with app.db.reader() as connection:
+        found = await visit(connection, lambda c: stretches(c, chat, chat_id, rows, reach))
+    return list(found.values())
+
+
+async def _with_context(
+    app: App, chat: Chat, chat_id: int, best: Sequence[Scored], window: Window
+) -> list[FoundMessage]:
+    scores = {one.stored.row_id: one.score for one in best}
+
+    def work(connection: sqlite3.Connection) -> list[FoundMessage]:
+        return _found(connection, chat, chat_id, scores, window)
+
+    async with app.db.reader() as connection:
+        return await visit(connection, work)
+
+
+def _found(
+    connection: sqlite3.Connection,
+    chat: Chat,
+    chat_id: int,
+    scores: Mapping[int, float],
+    window: Window,
+) -> list[FoundMessage]:
+    """Return messages in full with their context, in the order of ``scores``."""
+    around = stretches(connection, chat, chat_id, scores, Reach(REACH_BACK, REACH_AHEAD))
+    whole = {row["id"]: stored_message(row, chat) for row in run(connection, by_rows_call(around))}
+    found: list[FoundMessage] = []
+    for row_id, score in scores.items():
+        if row_id not in whole:
+            continue
+        told = quoted(connection, chat, chat_id, whole[row_id])
+        near = context(row_id, around[row_id], told)
+        shown = tuple(one for one in near if _may_be_shown(one, window))
+        found.append(FoundMessage(whole[row_id], score, shown))
+    return found
+
+
+def _may_be_shown(stored: StoredMessage, window: Window) -> bool:
+    """Whether a message may be context: anybody's, but nothing from before a reset."""
+    is_known = stored.row_id in window.hidden
+    return not is_known and (window.since is not None or stored.message.sent_at > window.not_before)
+
+
+async def latest_messages(app: App, chat: Chat, window: Window, limit: int) -> list[StoredMessage]:
+    """Return the newest messages of a chat within a window, the newest first."""
+    chat_id = await chat_row(app.db, chat)
+    if chat_id is None:
+        return []
+    async with app.db.reader() as connection:
+        rows = await visit(connection, lambda c: latest(c, chat_id, window, limit))
+    return [stored_message(row, chat) for row in rows]
+
+
+async def messages_around(
+    app: App, chat: Chat, row_id: int, window: Window, *, back: int = 6, ahead: int = 6
+) -> list[StoredMessage]:
+    """Return a message of a chat with what was said around it, oldest first.
+
+    Nothing if it is of another chat, was recalled or forgotten, or may not be found.
+    """
+    chat_id = await chat_row(app.db, chat)
+    if chat_id is None:
+        return []
+    reach = Reach(back, ahead)
+    async with app.db.reader() as connection:
+        found = await visit(connection, lambda c: stretches(c, chat, chat_id, [row_id], reach))
+    stretch = found.get(row_id, [])
+    is_open = any(s.row_id == row_id and _may_be_found(s, window) for s in stretch)
+    return [s for s in stretch if _may_be_shown(s, window)] if is_open else []
