@@ -31,14 +31,14 @@ def bm25(
         return {}
     worth = rarities(hits, max(total, len(lengths)))
     mean = max(1.0, sum(lengths.values()) / len(lengths))
-    gains = {document: _gain(length / mean) for document, length in lengths.items()}
+    gains = {document: gain(length / mean) for document, length in lengths.items()}
     scores: dict[int, float] = {}
     for phrase, document in hits:
         scores[document] = scores.get(document, 0.0) + worth[phrase] * gains[document]
     return scores
 
 
-def _gain(relative_length: float) -> float:
+def gain(relative_length: float) -> float:
     """Return how much a find counts in a text, 1 in one of middling length."""
     excess = 1 - LENGTH_SHARE + LENGTH_SHARE * relative_length
     return (SATURATION + 1) / (1 + SATURATION * excess)
@@ -52,10 +52,12 @@ def rarities(hits: Iterable[tuple[int, int]], total: int) -> dict[int, float]:
         total: how many documents were looked through.
     """
     found_in = Counter(phrase for phrase, _ in hits)
-    return {
-        phrase: math.log(1 + (total - count + 0.5) / (count + 0.5))
-        for phrase, count in found_in.items()
-    }
+    return {phrase: rarity(count, total) for phrase, count in found_in.items()}
+
+
+def rarity(count: float, total: float) -> float:
+    """Return how much a phrase tells that ``count`` of ``total`` documents have: BM25's IDF."""
+    return math.log(1 + (max(count, total) - count + 0.5) / (count + 0.5))
 
 
 def coverage(

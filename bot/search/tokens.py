@@ -24,9 +24,10 @@ _CJK_LETTERS = (
 )
 _CJK = re.compile(f"[{_CJK_LETTERS}]")
 _WORD = re.compile(rf"[{_CJK_LETTERS}]|(?:(?![{_CJK_LETTERS}])[^\W_])+")
+_LATIN = re.compile(rf"(?:(?![{_CJK_LETTERS}])[^\W_])+")
 _RUN = re.compile(rf"[{_CJK_LETTERS}]+|(?:(?![{_CJK_LETTERS}])[^\W_])+")
 
-_COMMON_CHARACTERS = frozenset(
+COMMON_CHARACTERS = frozenset(
     "的了吗呢吧啊呀嘛哦哈么着过地得是在有和跟与或就都也还又再很太最更会能要想让把被给对从到向"
     "不没别我你您他她它们咱这那哪谁啥几个些点次种样里上下中来去说看做请问为以所而但如"
     "はがをにでとものへやかねよ"
@@ -57,6 +58,11 @@ def _plain(text: str) -> str:
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(_plain(text))
+
+
+def latin_words(plain: str) -> list[str]:
+    """Return the words of ``plain`` that are not CJK characters; its letters are small already."""
+    return _LATIN.findall(plain)
 
 
 def index_words(text: str) -> str:
@@ -116,14 +122,23 @@ def question_phrases(text: str, segment: Segment = bigrams) -> tuple[str, ...]:
         text: what somebody said.
         segment: what to look up of a run of CJK characters; without a dictionary, all its bigrams.
     """
-    found = (part for run in _RUN.findall(_plain(text)) for part in _parts(run, segment))
-    telling = dict.fromkeys(part for part in found if not _is_common(part))
-    parts = list(telling)
+    phrases = (_phrase(_words(part)) for part, _ in question_parts(_plain(text), segment))
+    return tuple(phrase for phrase in phrases if phrase)
+
+
+def question_parts(plain: str, segment: Segment) -> list[tuple[str, bool]]:
+    """Return what a question may ask for, none twice, each with whether it is a word of letters.
+
+    Args:
+        plain: what somebody said, folded.
+        segment: as in ``question_phrases``.
+    """
+    found = (part for run in _RUN.findall(plain) for part in _parts(run, segment))
+    parts = [part for part in dict.fromkeys(found) if not _is_common(part)]
     if len(parts) > MAX_PHRASES:
         half = MAX_PHRASES // 2
         parts = parts[:half] + parts[-half:]
-    phrases = (_phrase(_words(part)) for part in parts)
-    return tuple(phrase for phrase in phrases if phrase)
+    return [(part, not any(map(_CJK.match, part))) for part in parts]
 
 
 def _parts(run: str, segment: Segment) -> Iterable[str]:
@@ -131,7 +146,7 @@ def _parts(run: str, segment: Segment) -> Iterable[str]:
 
 
 def _is_common(part: str) -> bool:
-    if part in _COMMON_WORDS or all(one in _COMMON_CHARACTERS for one in part):
+    if part in _COMMON_WORDS or all(one in COMMON_CHARACTERS for one in part):
         return True
     return len(part) == 1 and part.isascii() and part.isalpha()
 

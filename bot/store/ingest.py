@@ -13,6 +13,7 @@ from typing import Any
 
 from bot.model import Chat, Message
 from bot.store.database import Database
+from bot.store.message_index import index_new_messages
 from bot.store.queries import load
 from bot.store.sqlite import Call, run
 
@@ -70,6 +71,8 @@ def _store(
         run(connection, (_sql.apply_early_recalls, {"newest_id": newest_id}))
         added = _added(connection, newest_id)
         run(connection, (_sql.drop_met_recalls, {"newest_id": newest_id}))
+    if added:
+        index_new_messages(connection)
     receipts = [_receipt(connection, a, r, added) for a, r in zip(arrivals, rows, strict=True)]
     if waiting := _waiting(arrivals, receipts):
         run(connection, (_sql.add_pending, waiting))

@@ -6,14 +6,18 @@ engine they talk to. See ``docs/architecture.md``, "Storage".
 
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
+from inspect import signature
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import aiosqlite
 from aiosql.adapters.aiosqlite import AioSQLiteAdapter
 from aiosql.types import SQLOperationType
+
+from bot.search.grams import message_tokens
 
 Synchronous = Literal["FULL", "NORMAL"]
 T = TypeVar("T")
@@ -27,6 +31,10 @@ HEAP_KIB = 12 * 1024
 
 Without it, memory grows by a cache for each connection until the database has filled them all.
 """
+
+FUNCTIONS: Mapping[str, Callable[..., str]] = MappingProxyType({"message_tokens": message_tokens})
+"""What SQL of ours calls by name. A connection without them can read everything, and cannot change
+what of a message may be found: the index would not follow."""
 
 WAL_AUTOCHECKPOINT_PAGES = 4_000
 FILE_MODE = 0o600
@@ -120,6 +128,9 @@ async def connect(
     try:
         for name, value in pragmas(synchronous).items():
             await connection.execute_fetchall(f"PRAGMA {name} = {value}")
+        for name, function in FUNCTIONS.items():
+            count = len(signature(function).parameters)
+            await connection.create_function(name, count, function, deterministic=True)
         if read_only:
             await connection.execute_fetchall("PRAGMA query_only = ON")
     except BaseException:

@@ -31,6 +31,7 @@ from bot.store.tasks import Claim, TaskRecord, claim_tasks, recent_tasks
 from bot.store.turns import NewTurn, add_turn, finish_turn
 from bot.store.usage import add_usage
 from bot.worker import LEASE_MS, queue_due, tick
+from tests.store.rows import indexed
 from tests.verbs.stage import new_world
 
 NOON = 1_785_297_600_000
@@ -325,8 +326,10 @@ class Workshop:
         """Every text of every table but the settings, as one would find them in the file."""
         tables = await self.values(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            " AND name <> 'message_index'"
         )
-        found = [await self.rows(f'SELECT * FROM "{table}"') for table in sorted(tables)]
+        found: list[Any] = [await self.rows(f'SELECT * FROM "{table}"') for table in sorted(tables)]
+        found.append({row: sorted(of_row) for row, of_row in indexed(self.app.db.path).items()})
         return json.dumps(found, ensure_ascii=False, default=repr)
 
 

@@ -235,11 +235,30 @@ async def dump(path: Path) -> str:
 
 
 def _statements(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield what makes the database again. The rows of a virtual table are those of the tables that
-    hold it; as its own they could not be put back in the same transaction."""
-    virtual = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL %'")
-    doubled = tuple(f'INSERT INTO "{name}" VALUES' for (name,) in virtual.fetchall())
-    yield from (one for one in connection.iterdump() if not one.startswith(doubled))
+    """Yield what makes the database again.
+
+    The rows of a virtual table are those of the tables that hold it; as its own they could not be
+    put back in the same transaction, and one without contents has none to read. So it leaves the
+    schema of a copy, and is put back where the dump puts any virtual table.
+    """
+    with closing(sqlite3.connect(":memory:")) as copy:
+        connection.backup(copy)
+        virtual = copy.execute(
+            "SELECT name, sql FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL %'"
+        ).fetchall()
+        copy.execute("PRAGMA writable_schema = ON")
+        copy.execute("DELETE FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL %'")
+        *rest, end = copy.iterdump()
+    yield from (one for one in rest if one != "PRAGMA writable_schema=OFF;")
+    yield "PRAGMA writable_schema=ON;"
+    for name, sql in virtual:
+        values = ", ".join(
+            f"'{value.replace(chr(39), 2 * chr(39))}'" for value in (name, name, sql)
+        )
+        columns = "type, name, tbl_name, sql, rootpage"
+        yield f"INSERT INTO sqlite_master ({columns}) VALUES ('table', {values}, 0);"
+    yield "PRAGMA writable_schema=OFF;"
+    yield end
 
 
 def main() -> None:

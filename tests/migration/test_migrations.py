@@ -154,10 +154,12 @@ def _schema(path: Path) -> set[tuple[str, str, str, str | None]]:
 
 
 def _rows(path: Path) -> Rows:
+    """Return all rows by table; those of a virtual table are in the tables that hold it."""
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         tables = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            " AND sql NOT LIKE 'CREATE VIRTUAL %'"
         ).fetchall()
         return {
             name: [dict(row) for row in connection.execute(f'SELECT * FROM "{name}"')]

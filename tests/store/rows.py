@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
+from bot.clock import local_date
 from bot.model import Chat, Message, Segment, Sender
 from bot.store.database import Database
 from bot.store.ingest import Arrival, Receipt, store_arrivals
@@ -20,6 +22,7 @@ PRIVATE = Chat(BOT, "private", ALICE)
 NOON = 1_790_000_000_000
 """UTC milliseconds; every test's clock starts here."""
 
+ZONE = ZoneInfo("Asia/Shanghai")
 SECOND = 1_000
 MINUTE = 60_000
 
@@ -47,7 +50,7 @@ def said(
         direction="inbound",
         sent_at=at,
         received_at=at if received_at is None else received_at,
-        local_date="2026-09-21",
+        local_date=local_date(at, ZONE),
         segments=text(value),
         text=value,
     )
@@ -122,3 +125,18 @@ def outside(path: Path, sql: str, bound: Sequence[object] = ()) -> list[tuple[An
         return connection.execute(sql, bound).fetchall()
     finally:
         connection.close()
+
+
+def indexed(path: Path) -> dict[int, set[str]]:
+    """Return the tokens of every message in the index."""
+    connection = sqlite3.connect(path)
+    connection.execute(
+        "CREATE VIRTUAL TABLE temp.tokens USING fts5vocab ('main', 'message_index', 'instance')"
+    )
+    found: dict[int, set[str]] = {}
+    try:
+        for token, row_id in connection.execute("SELECT term, doc FROM temp.tokens"):
+            found.setdefault(row_id, set()).add(token)
+    finally:
+        connection.close()
+    return found

@@ -1,0 +1,75 @@
+-- name: place^
+-- Where is searched: the chat's row, from when to when something was said there, the sender's row,
+-- and whether all of it is indexed.
+SELECT c.id AS chat_id, m.id AS member_id, s.filled_from = 0 AS is_whole,
+    (SELECT min(sent_at) FROM messages WHERE chat_id = c.id) AS oldest,
+    (SELECT max(sent_at) FROM messages WHERE chat_id = c.id) AS newest
+FROM chats AS c
+CROSS JOIN message_index_state AS s
+LEFT JOIN members AS m ON m.bot_id = c.bot_id AND m.user_id = :sender_id
+WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id;
+
+-- name: matches
+-- The newest rows that match, by arrival. Whether they may be shown, other queries know.
+SELECT rowid FROM message_index
+WHERE message_index MATCH :match AND rowid < :below
+ORDER BY rowid DESC LIMIT :limit;
+
+-- name: texts
+-- What of some rows may be found: of this chat, within bounds.
+SELECT m.id, m.sent_at, m.text FROM json_each(:ids) AS j
+CROSS JOIN messages AS m ON m.id = j.value
+WHERE m.chat_id = :chat_id AND (:member_id IS NULL OR m.member_id = :member_id)
+  AND m.sent_at >= :since AND m.sent_at < :until
+  AND m.kind = 'chat' AND m.text <> '' AND m.recalled_at IS NULL AND m.forgotten_at IS NULL;
+
+-- name: times
+-- When some rows were said.
+SELECT m.id, m.sent_at FROM json_each(:ids) AS j CROSS JOIN messages AS m ON m.id = j.value;
+
+-- name: sample^
+-- The newest of a chat: how many, and since when. What is older is taken to be as dense.
+SELECT count(*) AS count, min(sent_at) AS oldest FROM (
+    SELECT sent_at FROM messages WHERE chat_id = :chat_id ORDER BY sent_at DESC LIMIT :limit
+);
+
+-- name: named
+-- Members of a chat by a name of theirs, of today or of the past, that stands in a text.
+SELECT DISTINCT n.member_id, n.name FROM memberships AS s
+CROSS JOIN names AS n ON n.member_id = s.member_id
+WHERE s.chat_id = :chat_id AND (n.chat_id IS NULL OR n.chat_id = s.chat_id)
+  AND length(n.name) > 1 AND instr(lower(:text), lower(n.name)) > 0;
+
+-- name: before
+-- What was said before a message, the nearest first.
+SELECT messages.*, m.user_id, m.anonymous
+FROM messages JOIN members AS m ON m.id = messages.member_id
+WHERE chat_id = :chat_id AND (sent_at, messages.id) < (:sent_at, :row_id) AND sent_at >= :since
+  AND (:sender_id IS NULL OR m.user_id = :sender_id)
+  AND messages.kind = 'chat' AND text <> '' AND recalled_at IS NULL AND forgotten_at IS NULL
+ORDER BY sent_at DESC, messages.id DESC LIMIT :limit;
+
+-- name: after
+-- What was said after a message, the nearest first.
+SELECT messages.*, m.user_id, m.anonymous
+FROM messages JOIN members AS m ON m.id = messages.member_id
+WHERE chat_id = :chat_id AND (sent_at, messages.id) > (:sent_at, :row_id) AND sent_at < :until
+  AND (:sender_id IS NULL OR m.user_id = :sender_id)
+  AND messages.kind = 'chat' AND text <> '' AND recalled_at IS NULL AND forgotten_at IS NULL
+ORDER BY sent_at, messages.id LIMIT :limit;
+
+-- name: standing^
+-- Where a message stands in its chat.
+SELECT id, chat_id, sent_at, platform_id, reply_to FROM messages WHERE id = :row_id AND chat_id = :chat_id;
+
+-- name: answered^
+-- What a message answers: the newest with the id that was said before. Ids are used again.
+SELECT id, chat_id, sent_at, platform_id, reply_to FROM messages
+WHERE chat_id = :chat_id AND platform_id = :platform_id AND sent_at <= :sent_at AND id <> :row_id
+ORDER BY sent_at DESC LIMIT 1;
+
+-- name: answers
+-- What answers a message, the oldest first.
+SELECT id, chat_id, sent_at, platform_id, reply_to FROM messages
+WHERE chat_id = :chat_id AND reply_to = :platform_id AND sent_at >= :sent_at AND id <> :row_id
+ORDER BY sent_at LIMIT :limit;
