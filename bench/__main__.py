@@ -3,10 +3,10 @@
 import argparse
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from loguru import logger
 
@@ -20,7 +20,7 @@ FOLDER = ROOT / "data" / "bench"
 class Measurement(Protocol):
     """Prints what it measured."""
 
-    def __call__(self, folder: Path, *, short: bool = False, **given: Any) -> None: ...
+    def __call__(self, folder: Path, *, short: bool = False) -> None: ...
 
 
 MEASUREMENTS: Mapping[str, Measurement] = {
@@ -31,14 +31,24 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "reflection": reflection.measure,
     "year": year.measure,
     "prompts": prompts.measure,
-    "retrieval": retrieval.measure,
 }
+
+
+def of_retrieval(sets: Sequence[Path]) -> Measurement:
+    """Return the measurement of some sets of chats, or of the own one if there are none."""
+
+    def measure(folder: Path, *, short: bool = False) -> None:
+        retrieval.measure(sets or [retrieval.OWN_SET])
+
+    return measure
 
 
 def main() -> int:
     """Run what the command line names; 0 unless something could not be run."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=[*MEASUREMENTS, "all"], default="all")
+    parser.add_argument(
+        "what", nargs="?", choices=[*MEASUREMENTS, "retrieval", "all"], default="all"
+    )
     parser.add_argument("sets", nargs="*", type=Path, help="folders with chats, of retrieval")
     parser.add_argument("--short", action="store_true", help="fewer rounds, for a first look")
     arguments = parser.parse_args()
@@ -46,10 +56,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logger.disable("bot")
     print(f"{date.today().isoformat()}: {machine()}")
-    for name, measure in MEASUREMENTS.items():
+    for name, measure in {**MEASUREMENTS, "retrieval": of_retrieval(arguments.sets)}.items():
         if arguments.what in (name, "all"):
-            given = {"sets": arguments.sets} if name == "retrieval" else {}
-            measure(FOLDER, short=arguments.short, **given)
+            measure(FOLDER, short=arguments.short)
     return 0
 
 

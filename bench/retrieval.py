@@ -173,9 +173,9 @@ def mean_marks(all_marks: Iterable[Marks]) -> Marks:
     return Marks(mean(m.recall for m in all_marks), mean(m.reciprocal for m in all_marks))
 
 
-def measure(folder: Path, *, short: bool = False, sets: Sequence[Path] = ()) -> None:
-    """Print how well the questions of each set are answered; the own one by default."""
-    for path in sets or [OWN_SET]:
+def measure(sets: Iterable[Path]) -> None:
+    """Print how well the questions of each set are answered."""
+    for path in sets:
         title(f"retrieval: {path.name}")
         with TemporaryDirectory() as place:
             asyncio.run(_measure(Path(place), read_chats(path)))

@@ -18,10 +18,13 @@ from bot.budget import budget_is_spent
 from bot.errors import ModelError
 from bot.memory.masking import masked
 from bot.model import Chat, StoredMessage
+from bot.search.asking import asked
 from bot.search.context import REACH_AHEAD, REACH_BACK, context
-from bot.search.hybrid import BUNDLED, FOLLOWED, OPEN, Likeness, Scored, Weights, ranked
+from bot.search.hybrid import BUNDLED, FOLLOWED, OPEN, Likeness, Query, Scored, Weights, ranked
 from bot.search.matrix import Narrowing, Near, Page
+from bot.search.segment import cut
 from bot.search.vectors import restored, sketches
+from bot.search.wanted import wanted
 from bot.store.message_search import Window, lexical_hits
 from bot.store.messages import by_rows_call, chat_row, stored_message
 from bot.store.sqlite import run, visit
@@ -33,6 +36,9 @@ NEAR = 1_000
 
 WORDY = 200
 """So many messages with words of the question are looked at."""
+
+OWN = 50
+"""So many of their own messages are looked at for somebody who asks about themself."""
 
 ANCHORS = 80
 """Around so many of the likeliest messages the chat is read."""
@@ -92,19 +98,44 @@ async def search_messages(
     chat_id = await chat_row(app.db, chat)
     if chat_id is None or not question.strip():
         return Found([], app.embedder is None)
-    dense, lexical = await asyncio.gather(
-        _dense(app, chat, chat_id, question, window),
-        lexical_hits(app.db, chat, question, window, WORDY),
+    dense, words = await asyncio.gather(
+        _dense(app, chat, chat_id, asker_id, question, window),
+        _words(app, chat, asker_id, question, window),
     )
-    words = {hit.row_id: hit.score for hit in lexical}
     likeness = Likeness(dense.cosines if dense else {}, dense.usual if dense else 0.0, words)
     weights = weights_of(app)
     around = await _around(app, chat, chat_id, likeness.likeliest(weights, ANCHORS))
     if dense is not None:
         likeness = await _completed(app, likeness, dense, around)
-    found = ranked(question, asker_id, around, likeness, weights, app.clock.now())
+    phrases = tuple(phrase.text for phrase in asked(question, (), cut).phrases)
+    query = Query(question, phrases, asker_id)
+    found = ranked(query, around, likeness, weights, app.clock.now())
     best = [one for one in found if _may_be_found(one.stored, window)][:limit]
     return Found(await _with_context(app, chat, chat_id, best, window), dense is None)
+
+
+def _own_window(asker_id: str, question: str, window: Window) -> Window | None:
+    """Return where the asker's own messages are, if they ask about themself.
+
+    In a large group those of others may be as like the question, and so many that none of the
+    asker's would be among the first.
+    """
+    is_own = asker_id and window.sender_id is None and wanted(question, ()).is_of_self
+    return replace(window, sender_id=asker_id) if is_own else None
+
+
+async def _words(
+    app: App, chat: Chat, asker_id: str, question: str, window: Window
+) -> dict[int, float]:
+    """Return scores of messages that have words of a question, by row."""
+    hits = await lexical_hits(app.db, chat, question, window, WORDY)
+    scores = {hit.row_id: hit.score for hit in hits}
+    own_window = _own_window(asker_id, question, window)
+    if own_window is not None and len(hits) == WORDY:
+        # Scores of two searches are not of one measure; these rank behind all of the first.
+        for hit in await lexical_hits(app.db, chat, question, own_window, OWN):
+            scores.setdefault(hit.row_id, hits[-1].score)
+    return scores
 
 
 def weights_of(app: App) -> Weights:
@@ -124,7 +155,7 @@ def _may_be_found(stored: StoredMessage, window: Window) -> bool:
 
 
 async def _dense(
-    app: App, chat: Chat, chat_id: int, question: str, window: Window
+    app: App, chat: Chat, chat_id: int, asker_id: str, question: str, window: Window
 ) -> _Dense | None:
     """Return the messages nearest to a question, ``None`` if there are no vectors to go by."""
     vector = await _question_vector(app, question)
@@ -134,9 +165,13 @@ async def _dense(
     narrowing = await _narrowing(app, chat, window)
     if space is None or narrowing is None:
         return None
-    near = await _near(app, space, chat_id, vector, narrowing)
-    rows = [row for row in near.row_ids if row not in window.hidden]
-    cosines = await _cosines(app, space, vector, rows)
+    near = await _near(app, space, chat_id, vector, narrowing, NEAR)
+    rows = set(near.row_ids)
+    own_window = _own_window(asker_id, question, window)
+    own = await _narrowing(app, chat, own_window) if own_window is not None else None
+    if own is not None:
+        rows.update((await _near(app, space, chat_id, vector, own, OWN)).row_ids)
+    cosines = await _cosines(app, space, vector, rows - window.hidden)
     return _Dense(space, vector, cosines, near.usual) if cosines else None
 
 
@@ -163,7 +198,9 @@ async def _narrowing(app: App, chat: Chat, window: Window) -> Narrowing | None:
     return Narrowing(member_id, window.begins_at, window.ends_at)
 
 
-async def _near(app: App, space: Space, chat_id: int, vector: Vector, narrowing: Narrowing) -> Near:
+async def _near(
+    app: App, space: Space, chat_id: int, vector: Vector, narrowing: Narrowing, count: int
+) -> Near:
     matrix = app.matrices.of(space.id, chat_id)
     async with matrix.lock:
         pages = await pages_since(app.db, space.id, chat_id, matrix.seen)
@@ -172,7 +209,7 @@ async def _near(app: App, space: Space, chat_id: int, vector: Vector, narrowing:
             matrix.take(Page(page.id, page.changed, page.slots) for page in pages)
             sides = app.matrices.planes(len(vector))
             [sketch] = sketches(vector[None, :], sides)
-            return matrix.nearest(sketch, narrowing, NEAR)
+            return matrix.nearest(sketch, narrowing, count)
 
         near = await asyncio.to_thread(work)
     app.matrices.trim()

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.model import StoredMessage
+from bot.search.grams import fold
 from bot.search.wanted import Wanted, has_number, is_asking, wanted
 
-FOLLOWED = 4
+FOLLOWED = 6
 """So many messages back are what a message may answer to."""
 
 FOLLOW_MS = 10 * 60_000
@@ -24,27 +25,35 @@ class Weights:
     """Of what a message itself scores; the rest is its words'."""
     before: float = 0.5
     """What a message takes of the score of the one before it."""
-    fading: float = 0.7
+    fading: float = 0.8
     """What each message further back counts of that."""
     asked: float = 0.1
     """What a message loses for asking rather than telling."""
     number: float = 0.2
+    """What it gains for a number, if one is asked for."""
     named: float = 0.1
+    """What it gains if the question names who said it."""
     lean: float = 0.2
+    """What the newest gains if it is asked how things stand, the oldest if it is how they began."""
     recent: float = 0.05
+    """What the newest gains in any case."""
+    half_life_days: float = 60
     own: float = 0.3
     """What a message of somebody who asks about themself gains; the answers to it, half."""
-    half_life_days: float = 60
-    floor_dense: float = 0.45
-    """Messages less alike than this are nothing if no word fits either."""
-    floor_words: float = 0.3
-    """The share of the question's words that has to stand in a message or just before it."""
+    floor_alike: float = 0.1
+    """A question to which nothing is more alike than this, beyond what is usual …"""
+    floor_words: float = 0.5
+    """… and of whose words no more than this share stands in any stretch, finds nothing."""
+    floor_words_alone: float = 0.2
+    """The same share where there are words only."""
+    floor_share: float = 0.1
+    """What scores less than this share of the best is left out."""
 
 
 OPEN = Weights()
 """For any embedder."""
 
-BUNDLED = Weights(dense=0.4)
+BUNDLED = Weights(dense=0.35, floor_alike=0.22)
 """The one that comes along is small: words tell more than it does."""
 
 
@@ -86,38 +95,79 @@ class Scored:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked, and by whom."""
+
+    text: str
+    """As somebody put it."""
+    words: tuple[str, ...] = ()
+    """Its words, folded."""
+    asker_id: str = ""
+    """``""`` for nobody in particular."""
+
+
 def ranked(
-    question: str,
-    asker_id: str,
+    query: Query,
     stretches: Iterable[Sequence[StoredMessage]],
     likeness: Likeness,
     weights: Weights,
     now: int,
 ) -> list[Scored]:
-    """Return messages by how well they answer a question, best first.
+    """Return messages by how well they answer a question, best first; none if nothing bears on it.
 
     Args:
-        question: as somebody put it.
-        asker_id: who asks, ``""`` for nobody in particular.
+        query: what is asked.
         stretches: stretches of the chat, in each what was said one after the other.
         likeness: how alike the question and these messages are.
         weights: what counts how much.
         now: UTC milliseconds.
     """
     said, before = _joined(stretches)
-    if not said:
-        return []
     own = likeness.own(said, weights)
     told = {row: _with_before(row, said, before, own, weights) for row in said}
-    best = max(told.values())
-    if best <= 0:
+    best = max(told.values(), default=0.0)
+    if best <= 0 or not _bears_on(query, said, before, likeness, weights):
         return []
     speakers = {(s.message.sender.user_id, s.message.sender.nickname) for s in said.values()}
-    boosts = _Boosts(wanted(question, speakers), asker_id, said, before, weights, now)
+    boosts = _Boosts(wanted(query.text, speakers), query.asker_id, said, before, weights, now)
     found = [
-        Scored(said[row], score / best * boosts.of(row)) for row, score in told.items() if score > 0
+        Scored(said[row], score / best * boosts.of(row))
+        for row, score in told.items()
+        if score >= weights.floor_share * best
     ]
     return sorted(found, key=lambda one: (-one.score, -one.stored.row_id))
+
+
+def _bears_on(
+    query: Query,
+    said: Mapping[int, StoredMessage],
+    before: Mapping[int, int],
+    likeness: Likeness,
+    weights: Weights,
+) -> bool:
+    """Whether anything has to do with the question at all."""
+    floor = weights.floor_words if likeness.dense else weights.floor_words_alone
+    beyond = max(likeness.dense.values(), default=likeness.usual) - likeness.usual
+    if likeness.dense and beyond >= weights.floor_alike:
+        return True
+    folded = {row: fold(stored.message.text) for row, stored in said.items()}
+    shares = (_share_of_words(query, row, folded, before) for row in said)
+    return any(share > floor for share in shares)
+
+
+def _share_of_words(
+    query: Query, row: int, folded: Mapping[int, str], before: Mapping[int, int]
+) -> float:
+    """Return which share of the words, by length, stands in a message or in those before it."""
+    texts: list[str] = []
+    last: int | None = row
+    while last is not None and len(texts) <= FOLLOWED:
+        texts.append(folded[last])
+        last = before.get(last)
+    whole = sum(map(len, query.words))
+    there = sum(len(word) for word in query.words if any(word in text for text in texts))
+    return there / whole if whole else 0.0
 
 
 def _joined(

@@ -71,7 +71,7 @@ def quoted(
 
 
 def latest(
-    connection: sqlite3.Connection, chat: Chat, chat_id: int, window: Window, limit: int
+    connection: sqlite3.Connection, chat_id: int, window: Window, limit: int
 ) -> Sequence[sqlite3.Row]:
     """Return the rows of the newest messages within a window, the newest first."""
     bounds = {
