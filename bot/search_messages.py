@@ -21,7 +21,7 @@ from bot.model import Chat, StoredMessage
 from bot.search.asking import asked
 from bot.search.context import REACH_AHEAD, REACH_BACK, context
 from bot.search.hybrid import BUNDLED, FOLLOWED, OPEN, Likeness, Query, Scored, Weights, ranked
-from bot.search.matrix import Narrowing, Near, Page
+from bot.search.matrix import ChatMatrix, Narrowing, Near, Page
 from bot.search.segment import cut
 from bot.search.vectors import restored, sketches
 from bot.search.wanted import wanted
@@ -31,7 +31,10 @@ from bot.store.sqlite import run, visit
 from bot.store.stretches import Reach, latest, quoted, stretches
 from bot.store.vectors import Space, member_row, pages_since, space_in_use, vectors_of
 
-NEAR = 1_000
+PAGES_AT_ONCE = 1_000
+"""So many pages are read at a time, about 6 MB."""
+
+NEAR = 500
 """So many messages whose sketches are near are compared exactly."""
 
 WORDY = 200
@@ -40,8 +43,11 @@ WORDY = 200
 OWN = 50
 """So many of their own messages are looked at for somebody who asks about themself."""
 
-ANCHORS = 80
+ANCHORS = 40
 """Around so many of the likeliest messages the chat is read."""
+
+LED = 3
+"""So many messages before them are read, on which they may rest."""
 
 EMBED_SECONDS = 3.0
 """Whoever asks does not wait longer for the question's vector; words must do then."""
@@ -203,10 +209,9 @@ async def _near(
 ) -> Near:
     matrix = app.matrices.of(space.id, chat_id)
     async with matrix.lock:
-        pages = await pages_since(app.db, space.id, chat_id, matrix.seen)
+        await _caught_up(app, space, chat_id, matrix)
 
         def work() -> Near:
-            matrix.take(Page(page.id, page.changed, page.slots) for page in pages)
             sides = app.matrices.planes(len(vector))
             [sketch] = sketches(vector[None, :], sides)
             return matrix.nearest(sketch, narrowing, count)
@@ -214,6 +219,13 @@ async def _near(
         near = await asyncio.to_thread(work)
     app.matrices.trim()
     return near
+
+
+async def _caught_up(app: App, space: Space, chat_id: int, matrix: ChatMatrix) -> None:
+    """Take in what changed since the chat was searched last; the first time, all of it."""
+    while pages := await pages_since(app.db, space.id, chat_id, matrix.seen, PAGES_AT_ONCE):
+        taken = [Page(page.id, page.changed, page.slots) for page in pages]
+        await asyncio.to_thread(matrix.take, taken)
 
 
 async def _cosines(
@@ -242,7 +254,7 @@ async def _completed(
 async def _around(
     app: App, chat: Chat, chat_id: int, rows: Collection[int]
 ) -> list[list[StoredMessage]]:
-    reach = Reach(FOLLOWED, FOLLOWED)
+    reach = Reach(LED, FOLLOWED)
     async with app.db.reader() as connection:
         found = await visit(connection, lambda c: stretches(c, chat, chat_id, rows, reach))
     return list(found.values())

@@ -228,9 +228,11 @@ def _fill(
         run(connection, (_sql.add_vector, vector))
 
 
-async def pages_since(db: Database, space_id: int, chat_id: int, seen: int) -> list[KeptPage]:
-    """Return the pages of a chat that are new or changed since change ``seen``."""
-    key = {"space_id": space_id, "chat_id": chat_id, "seen": seen}
+async def pages_since(
+    db: Database, space_id: int, chat_id: int, seen: int, limit: int = 1_000
+) -> list[KeptPage]:
+    """Return the first pages of a chat that are new or changed since change ``seen``."""
+    key = {"space_id": space_id, "chat_id": chat_id, "seen": seen, "limit": limit}
     async with db.reader() as connection:
         rows = await visit(connection, lambda within: run(within, (_sql.pages_since, key)))
     return [KeptPage(*row) for row in rows]

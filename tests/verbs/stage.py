@@ -13,6 +13,7 @@ from bot.config import Config
 from bot.converse import converse
 from bot.errors import SendError
 from bot.ingest import Ingested, ingest
+from bot.llm.embedder import Embedder
 from bot.llm.protocol import ModelAnswer, ModelRequest
 from bot.llm.scripted import Script, ScriptedModel
 from bot.model import Chat
@@ -221,7 +222,12 @@ def shown_texts(prompt: str) -> list[str]:
 
 @asynccontextmanager
 async def open_stage(
-    root: Path, *, answer: Script | None = "好的", start: int = NOON, **config: Any
+    root: Path,
+    *,
+    answer: Script | None = "好的",
+    start: int = NOON,
+    embedder: Embedder | None = None,
+    **config: Any,
 ) -> AsyncIterator[Stage]:
     """Open the program in ``root`` with an empty database, or the one that lies there already."""
     fields: dict[str, Any] = {
@@ -229,10 +235,11 @@ async def open_stage(
         "nickname": ("小忆",),
         "sqlite_synchronous": "NORMAL",
         "database_url": "sqlite:///qunyi.db",
+        "embedding_model": "off",
         **config,
     }
     clock, model = VirtualClock(start), StagedModel(answer)
-    async with open_app(Config(root=root, **fields), clock, model) as app:
+    async with open_app(Config(root=root, **fields), clock, model, embedder) as app:
         stage = Stage(app, clock, model, new_world())
         app.accounts.connect(str(BOT), stage.platform)
         try:

@@ -13,8 +13,9 @@ CREATE TABLE spaces (
 -- Sketches of the vectors of one chat, a few dozen messages on a page, in slots of 88 bytes: row of the
 -- message, when it was sent, row of its sender, 64 bytes of sketch. `changed` counts all changes of
 -- all pages, so that whoever holds pages in memory asks for those with greater numbers.
+-- AUTOINCREMENT: a vector of another space may still name a page that is gone.
 CREATE TABLE vector_pages (
-    id       INTEGER PRIMARY KEY,
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
     space_id INTEGER NOT NULL REFERENCES spaces (id),
     chat_id  INTEGER NOT NULL REFERENCES chats (id),
     filled   INTEGER NOT NULL,

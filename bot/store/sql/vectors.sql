@@ -88,7 +88,7 @@ DELETE FROM vector_requests WHERE message_id IN (SELECT value FROM json_each(:id
 -- The pages of a chat that are new or changed, the oldest change first.
 SELECT id, changed, slots FROM vector_pages
 WHERE space_id = :space_id AND chat_id = :chat_id AND changed > :seen
-ORDER BY changed;
+ORDER BY changed LIMIT :limit;
 
 -- name: vectors_of
 -- The vectors of some messages in a space.
