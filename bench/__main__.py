@@ -1,4 +1,7 @@
-"""``python -m bench [ingest|latency|startup|memory|reflection|year|prompts|retrieval|all]``."""
+"""``python -m bench [ingest|latency|startup|memory|reflection|year|prompts|search|retrieval|all]``.
+
+``retrieval`` may be followed by folders of labelled chats.
+"""
 
 import argparse
 import signal
@@ -10,7 +13,7 @@ from typing import Protocol
 
 from loguru import logger
 
-from bench import ingest, latency, memory, prompts, reflection, retrieval, startup, year
+from bench import ingest, latency, memory, prompts, reflection, retrieval, search, startup, year
 from bench.figures import machine
 from bot.paths import ROOT
 
@@ -31,6 +34,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "reflection": reflection.measure,
     "year": year.measure,
     "prompts": prompts.measure,
+    "search": search.measure,
 }
 
 

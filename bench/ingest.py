@@ -2,8 +2,9 @@
 
 The plain side knows nothing of messages. While the store fills a first database, every statement
 is written down with its parameters; the plain side then runs them on a new one, with the same
-schema, indices and pragmas, straight from ``sqlite3`` on one thread. Its clock does not count the
-making of rows and parameters; the store's does, and the waiting of every event for its commit.
+schema, indices and pragmas, straight from ``sqlite3`` on one thread, the index of messages and the
+making of its tokens included. Its clock does not count the making of rows and parameters; the
+store's does, and the waiting of every event for its commit.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ from bot.store.database import Database, open_database
 from bot.store.group_commit import GROUP_SIZE, GroupCommit
 from bot.store.ingest import Arrival, Receipt, store_arrivals
 from bot.store.patience import Patience
-from bot.store.sqlite import pragmas
+from bot.store.sqlite import add_functions, pragmas, visit
 
 BEGAN_AT = 1_795_000_000_000
 ROWS = {1: 2_000, 16: 8_000, 256: 20_480}
@@ -117,6 +118,7 @@ async def recording(path: Path, items: Sequence[Arrival], concurrency: int) -> l
         connection.row_factory = sqlite3.Row
         for statement in _setup():
             await connection.execute_fetchall(statement)
+        await visit(connection, add_functions)
         recorders[0].recorded.clear()
         await fill(Database(path, connection, ()), items, concurrency)
     return recorders[0].recorded
@@ -131,6 +133,7 @@ def plain_rate(path: Path, statements: Sequence[Statement], count: int) -> float
     connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
     for statement in _setup():
         connection.execute(statement)
+    add_functions(connection)
     began = time.perf_counter()
     for is_many, sql, parameters in statements:
         if is_many:
@@ -139,8 +142,9 @@ def plain_rate(path: Path, statements: Sequence[Statement], count: int) -> float
             connection.execute(sql, parameters).fetchall()
     elapsed = time.perf_counter() - began
     (found,) = connection.execute("SELECT count(*) FROM messages").fetchone()
+    (indexed,) = connection.execute("SELECT filled_until FROM message_index_state").fetchone()
     connection.close()
-    assert found == count, "the plain side stored something else"
+    assert found == indexed == count, "the plain side stored something else"
     return count / elapsed
 
 

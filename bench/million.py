@@ -17,6 +17,8 @@ from bench.crowd import BOT, Crowd, crowd, group_name, message_id, sentence
 from bench.figures import line
 from bot.simulate import Person, World, positive_ids
 from bot.store.database import open_database
+from bot.store.message_index import index_new_messages
+from bot.store.sqlite import add_functions
 from bot.text import json_line
 
 MESSAGES = 1_000_000
@@ -25,7 +27,7 @@ TURN_EVERY = 60
 """One message in so many is addressed to the bot and answered."""
 PRIVATE_EVERY = 25
 PORTION = 20_000
-VERSION = 1
+VERSION = 2
 """Raise it when what is made here changes."""
 
 BOT_ID = str(BOT.user_id)
@@ -198,6 +200,7 @@ async def _make_schema(path: Path, now: int) -> None:
 
 def _fill(path: Path, past: _Past) -> None:
     db = sqlite3.connect(path, isolation_level=None)
+    add_functions(db)
     for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -1000000"):
         db.execute(f"PRAGMA {pragma}")
     db.execute("BEGIN")
@@ -208,6 +211,7 @@ def _fill(path: Path, past: _Past) -> None:
     _insert(db, "names", "member_id, chat_id, name, first_seen, last_seen", past.names())
     for portion in past.portions():
         _write(db, portion)
+        index_new_messages(db)
     _count_pending(db)
     db.execute("COMMIT")
     db.execute("PRAGMA journal_mode = WAL")

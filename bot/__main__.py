@@ -23,7 +23,9 @@ from bot.errors import ConfigError, QunyiError, StoreError
 from bot.export import exported_all, exported_scope
 from bot.model import Scope
 from bot.paths import ROOT
+from bot.reindex import REINDEX_ROWS, reindex
 from bot.store.database import Database, open_database
+from bot.store.patience import Patience
 from plugins.adapter import Adapter
 from plugins.current import current_app
 from plugins.given import Given, hand_over
@@ -39,6 +41,9 @@ CORE_PLUGINS = (
 PING_SECONDS = 5
 """A half-open connection keeps its account from coming back until a ping fails."""
 
+PROGRESS_ROWS = 100_000
+"""After so many messages a line tells how far an index is, where lines cannot be overwritten."""
+
 INTERRUPTED = 130
 """The exit status of a command that Ctrl+C ended."""
 
@@ -47,6 +52,7 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "check the configuration, database, models and port; print what to paste into NapCat",
     "backup": "write a consistent copy of the database, also while the bot runs",
     "export": "print what is remembered as JSON, also while the bot runs",
+    "reindex": "make the index of messages and memory anew, also while the bot runs",
     "demo": "play a sample group's week with recorded answers; show what is remembered and why",
 }
 
@@ -68,6 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return asyncio.run(_export(config, parsed.scope))
             case "backup":
                 return asyncio.run(_backup(config, parsed.file))
+            case "reindex":
+                return asyncio.run(_reindex(config))
             case "demo":
                 return _demo(config, parsed)
             case _:
@@ -220,6 +228,20 @@ async def _backup(config: Config, target: Path) -> int:
         await db.backup(target)
     sys.stderr.write(f"backup written to {target}\n")
     return 0
+
+
+async def _reindex(config: Config) -> int:
+    patience = Patience(lambda error: logger.warning("waiting: {}", error))
+    async with _existing_database(config) as db:
+        await reindex(db, patience, _tell_progress)
+    sys.stderr.write("the index is complete\n")
+    return 0
+
+
+def _tell_progress(done: int, total: int) -> None:
+    end = "\r" if sys.stderr.isatty() and done < total else "\n"
+    if end == "\r" or done % PROGRESS_ROWS < REINDEX_ROWS or done == total:
+        sys.stderr.write(f"{done:,} of {total:,} messages{end}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What happens by the clock: the worker looks for due tasks, and each night memory is tended."""
+"""What happens by the clock: the worker looks for due tasks, each night memory is tended, and from
+the start on older messages are indexed."""
 
 import asyncio
 import sqlite3
@@ -13,6 +14,7 @@ from bot.app import App
 from bot.consolidate import NIGHT_HOUR, tend
 from bot.embed import embed_messages
 from bot.errors import QunyiError
+from bot.reindex import index_older, scrub_messages
 from bot.worker import free_own_leases, tick
 from plugins.current import current_app
 from plugins.given import given
@@ -28,6 +30,7 @@ async def begin() -> None:
     The night's work is asked for at once as well: the program may have been down at that hour.
     """
     app = current_app()
+    app.errands.begin(_index(app))
     await free_own_leases(app)
     if not given().looks:
         return
@@ -108,5 +111,13 @@ async def _embed(app: App) -> None:
 async def _tend(app: App) -> None:
     try:
         await tend(app)
+        await scrub_messages(app)
     except (QunyiError, sqlite3.Error) as error:
         logger.error("memory was not tended: {}: {}", type(error).__name__, error)
+
+
+async def _index(app: App) -> None:
+    try:
+        await index_older(app)
+    except (QunyiError, sqlite3.Error) as error:
+        logger.error("older messages are not indexed: {}: {}", type(error).__name__, error)

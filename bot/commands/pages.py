@@ -19,18 +19,19 @@ class Item:
     """What it stands under, the outermost first; repeated on every page that it goes on to."""
 
 
-def paged(items: Iterable[Item], number: int, how: str) -> str:
+def paged(items: Iterable[Item], number: int, how: str, most_items: int | None = None) -> str:
     """Return one page of a list, and what is left of it.
 
     Args:
         items: the list.
         number: which page, from 1.
         how: the command that shows a page, without the page's number.
+        most_items: so many are on one page, however short they are; any number by default.
 
     Raises:
         Refusal: there is no such page.
     """
-    pages = _pages(items)
+    pages = _pages(items, most_items)
     if not 1 <= number <= len(pages):
         raise Refusal(f"只有 {len(pages)} 页。(There are {len(pages)} pages.)")
     lines = _lines(pages[number - 1])
@@ -49,12 +50,13 @@ def _footer(number: int, count: int, left: int, how: str) -> str:
     )
 
 
-def _pages(items: Iterable[Item]) -> list[list[Item]]:
+def _pages(items: Iterable[Item], most_items: int | None) -> list[list[Item]]:
     """Return the items by page; there is always one."""
     pages: list[list[Item]] = [[]]
     for item in items:
         grown = [*pages[-1], item]
-        if pages[-1] and sum(len(line) + 1 for line in _lines(grown)) > PAGE_CHARS:
+        is_long = sum(len(line) + 1 for line in _lines(grown)) > PAGE_CHARS
+        if pages[-1] and (is_long or len(pages[-1]) == most_items):
             pages.append([item])
         else:
             pages[-1] = grown

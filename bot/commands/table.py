@@ -14,6 +14,7 @@ from bot.commands.memory import (
     start_reflection,
 )
 from bot.commands.notes import forget_one, keep, pin
+from bot.commands.search import search_chat
 from bot.commands.settings import change_mode, change_setting
 from bot.commands.status import show_help, show_status
 from bot.commands.upkeep import tidy, undo
@@ -28,6 +29,7 @@ ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
         "跨群": cross_groups,
         "记住": keep,
         "忘记": forget_one,
+        "搜": search_chat,
         "记忆": show_memory,
         "置顶": pin,
         "整理": tidy,

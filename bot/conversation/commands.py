@@ -52,6 +52,12 @@ COMMANDS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec("记住", "anyone", "…", "把后面的话记成你的记忆 (remember this about me)"),
     CommandSpec("忘记", "anyone", "[群]#id", "忘记一条关于你的记忆，不能恢复 (forget an entry)"),
+    CommandSpec(
+        "搜",
+        "anyone",
+        "词 [@某人] [自 日期] [至 日期] [页 n]",
+        "在这个聊天里找说过的话 (search what was said here)",
+    ),
     CommandSpec("记忆", "operator", "群|成员 id [页]", "查看群或成员的记忆 (show memory)"),
     CommandSpec("反思", "operator", "[group|member|private]", "马上整理这里的记忆 (reflect now)"),
     CommandSpec("压缩", "operator", "", "马上把这里较早的近事压缩成长期记忆 (compress now)"),

@@ -1,7 +1,7 @@
 """The index of entries: their words, kept beside them. SQLite's own (FTS5), as is its search in
 ``bot/store/entry_search.py``.
 
-See ``docs/search.md``, "The index".
+See ``docs/search.md``, "The index of entries".
 """
 
 import sqlite3
@@ -49,6 +49,12 @@ def _fill(connection: sqlite3.Connection) -> None:
         for row in rows:
             add_to_index(connection, row["id"], row["stream_id"], row["text"])
         after = rows[-1]["id"]
+
+
+def refill_index(connection: sqlite3.Connection) -> None:
+    """Index all entries anew; in a write transaction."""
+    run(connection, (_sql.clear, {}))
+    _fill(connection)
 
 
 def _page(after: int) -> dict[str, int]:

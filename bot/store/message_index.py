@@ -30,7 +30,7 @@ async def index_step(db: Database, row_count: int) -> int:
     """Index some messages that are older than the index, the newest of them, in one transaction.
 
     Returns:
-        About how many are left; 0 if the index is complete.
+        About how many are left at most; 0 once the index is complete.
 
     Raises:
         StoreBusy: another process holds the lock.
@@ -43,11 +43,12 @@ def _step(connection: sqlite3.Connection, row_count: int) -> int:
     if not filled_from:
         return 0
     where = {"filled_from": filled_from, "rows": row_count}
-    [[start]] = run(connection, (_sql.step_start, where))
-    if start is not None:
+    [[start, count]] = run(connection, (_sql.step_start, where))
+    if count:
         run(connection, (_sql.add_step, {"start": start, "filled_from": filled_from}))
-    run(connection, (_sql.note_step, {"filled_from": start or 0}))
-    return start - 1 if start else 0
+    start = start if count == row_count else 0
+    run(connection, (_sql.note_step, {"filled_from": start}))
+    return start
 
 
 async def messages_left(db: Database) -> int:

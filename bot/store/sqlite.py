@@ -128,15 +128,20 @@ async def connect(
     try:
         for name, value in pragmas(synchronous).items():
             await connection.execute_fetchall(f"PRAGMA {name} = {value}")
-        for name, function in FUNCTIONS.items():
-            count = len(signature(function).parameters)
-            await connection.create_function(name, count, function, deterministic=True)
+        await visit(connection, add_functions)
         if read_only:
             await connection.execute_fetchall("PRAGMA query_only = ON")
     except BaseException:
         await connection.close()
         raise
     return connection
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Let a connection call what SQL of ours calls by name."""
+    for name, function in FUNCTIONS.items():
+        count = len(signature(function).parameters)
+        connection.create_function(name, count, function, deterministic=True)
 
 
 async def in_order(connection: aiosqlite.Connection, *calls: Call) -> list[Any]:

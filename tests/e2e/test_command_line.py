@@ -7,6 +7,7 @@ from bot.store.database import open_database
 from bot.store.inspection import look_into, schema_of
 from tests.e2e.command import command
 from tests.e2e.harness import KEY
+from tests.store.rows import indexed, said, store
 
 
 async def test_an_unknown_command_exits_with_2_and_shows_the_usage():
@@ -62,3 +63,22 @@ async def test_a_backup_without_a_file_name_exits_with_2():
     outcome = await command("backup")
     assert outcome.status == 2
     assert "file" in outcome.errors
+
+
+async def test_reindexing_works_with_and_without_a_running_bot(tmp_path: Path):
+    database = tmp_path / "qunyi.db"
+    address = f"sqlite:///{database}"
+    missing = await command("reindex", DATABASE_URL=address)
+    assert missing.status == 1
+    assert str(database) in missing.errors
+    async with open_database(database, now=SystemClock().now()) as db:
+        await store(db, said("花生", id="1"), said("猫", id="2"))
+        before = indexed(database)
+        beside = await command("reindex", DATABASE_URL=address)
+        assert indexed(database) == before != {}
+        assert not (await store(db, said("花生", id="1")))[0].is_new
+    alone = await command("reindex", DATABASE_URL=address)
+    assert indexed(database) == before
+    for outcome in (beside, alone):
+        assert (outcome.status, outcome.output) == (0, "")
+        assert outcome.errors.endswith("the index is complete\n")

@@ -5,6 +5,7 @@ import random
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ async def test_a_message_is_durable_when_its_caller_hears_of_it(db: Database):
     [
         said("\ud800", id="bad"),
         said(id="bad", sequence=2**70),
-        said(id="bad", at=2**64),
+        replace(said(id="bad"), sent_at=2**64),
     ],
     ids=["surrogate", "sequence", "time"],
 )

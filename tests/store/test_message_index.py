@@ -325,12 +325,12 @@ async def _forget_index(db: Database) -> None:
 async def test_older_messages_are_indexed_step_by_step_the_newest_first(db: Database):
     await store_apart(db, *(said("花生", id=str(n)) for n in range(5)))
     await _forget_index(db)
-    assert await messages_left(db) == 5
-    assert await index_step(db, 2) == 3
+    assert await messages_left(db) == 6
+    assert await index_step(db, 2) == 4
     assert set(actual(db)) == {4, 5}
     await store(db, said("花生", id="6"))
     assert set(actual(db)) == {4, 5, 6}
-    assert [await index_step(db, 2), await index_step(db, 2), await index_step(db, 2)] == [1, 0, 0]
+    assert [await index_step(db, 2), await index_step(db, 2), await index_step(db, 2)] == [2, 0, 0]
     assert actual(db) == await expected(db)
     assert await messages_left(db) == 0
 
@@ -354,6 +354,15 @@ async def test_filling_goes_on_where_it_was_after_a_restart(path: Path):
         assert set(actual(db)) == {4, 5}
         await index_step(db, 9)
         assert actual(db) == await expected(db)
+
+
+@pytest.mark.parametrize("row_count", [1, 2, 3, 4])
+async def test_an_index_that_has_all_messages_is_complete(db: Database, row_count: int):
+    await store_apart(db, *(said("花生", id=str(n)) for n in range(3)))
+    await _forget_index(db)
+    while await index_step(db, row_count):
+        pass
+    assert await value(db, "SELECT filled_from FROM message_index_state") == 0
 
 
 async def test_gaps_in_the_rows_end_no_filling(db: Database):

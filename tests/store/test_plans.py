@@ -81,7 +81,17 @@ async def test_no_query_scans_a_table_that_grows(db: Database, name: str):
         assert not _scanned(plan, query.sql), plan
 
 
-@pytest.mark.parametrize("name", ["messages.recent", "messages.newest_with_id", "chats.situation"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "messages.recent",
+        "messages.newest_with_id",
+        "chats.situation",
+        "message_search.matches",
+        "message_search.before",
+        "message_search.after",
+    ],
+)
 async def test_the_hottest_reads_sort_nothing(db: Database, name: str):
     plan = await _plan(db, QUERIES[name].sql)
     assert not [step for step in plan if "TEMP B-TREE" in step], plan

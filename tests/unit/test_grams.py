@@ -27,8 +27,8 @@ INDEX = (
 VOCABULARY = "CREATE VIRTUAL TABLE v USING fts5vocab (i, 'row')"
 PEOPLE_WRITE = st.text(
     st.sampled_from(
-        "我们的生日花生项目猫。，！ \n\u3000\tＡＢ１２ｶﾞがコー한글éÀßſİςµ'\"*()-_:^{}~\\/abcXYZes09𠮷豈ﷺ"
-        "😀👨\u200d👩\u200d👧🇨🇳\x00\x1c\u200b\u202e"
+        "我们的生日花生项目猫。，！ \n\u3000\tＡＢ１２ｶﾞがコー한글éÀßſİςµ'\"*()-_:^{}~\\/abcXYZes09"
+        "𠮷豈ﷺ😀👨\u200d👩\u200d👧🇨🇳\x00\x1c\u200b\u202e"
     ),
     max_size=40,
 )

@@ -14,3 +14,7 @@ SELECT id, stream_id, text FROM entries WHERE id > :after AND text <> '' ORDER B
 -- name: scrub!
 -- Deleted words stay in the older parts of the index until all parts are merged into one.
 INSERT INTO entry_index (entry_index) VALUES ('optimize');
+
+-- name: clear!
+-- No entry is indexed any more.
+DELETE FROM entry_index;

@@ -14,9 +14,9 @@ UPDATE message_index_state SET filled_until = (SELECT max(id) FROM messages);
 -- How far the index is, and whether words of what was erased may be in the older parts of it.
 SELECT filled_from, filled_until, erased FROM message_index_state;
 
--- name: step_start$
--- Where a step of so many rows begins that are older than the index; nothing if none is.
-SELECT min(id) FROM (
+-- name: step_start^
+-- Where a step of so many rows begins that are older than the index, and how many there are.
+SELECT min(id), count(*) FROM (
     SELECT id FROM messages WHERE id < :filled_from ORDER BY id DESC LIMIT :rows
 );
 
@@ -45,8 +45,8 @@ SET filled_from = (SELECT coalesce(max(id), 0) + 1 FROM messages),
     erased = 0;
 
 -- name: left$
--- About how many rows wait to be indexed.
-SELECT max(0, filled_from - 1) FROM message_index_state;
+-- About how many rows wait to be indexed, at most.
+SELECT filled_from FROM message_index_state;
 
 -- name: merge!
 -- Some pages of the parts of the index become pages of one part, without what was deleted.
