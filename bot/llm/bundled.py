@@ -9,7 +9,7 @@ import json
 import os
 import struct
 import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -82,6 +82,8 @@ class BundledEmbedder:
                 *(sys.executable, "-m", "bot.llm.encoder"),
                 stdin=PIPE,
                 stdout=PIPE,
+                # What it would print about a text that it cannot read has the text in it.
+                stderr=DEVNULL,
                 cwd=ROOT,
                 env=_environment(),
                 start_new_session=True,
@@ -120,7 +122,7 @@ def _environment() -> dict[str, str]:
 
 async def _exchange(process: Process, texts: Sequence[str]) -> bytes:
     assert process.stdin is not None
-    body = json.dumps(list(texts)).encode()
+    body = json.dumps([text.encode("utf-8", "replace").decode() for text in texts]).encode()
     process.stdin.write(HEADER.pack(len(body)) + body)
     await process.stdin.drain()
     return await _read(process)

@@ -182,7 +182,7 @@ def test_a_question_on_which_nothing_bears_finds_nothing():
 
 
 def test_a_word_alone_lifts_a_question_over_the_floor():
-    likeness = alike({1: 0.15, 2: 0.12}, {1: 4.0})
+    likeness = alike({1: 0.15, 2: 0.1}, {1: 4.0})
     messages = apart(said(1, "回放工具做好了"), said(2, "晚安"))
     assert order(messages, likeness, words=("回放", "工具")) == [1]
 
