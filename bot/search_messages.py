@@ -43,6 +43,8 @@ WORDY = 200
 OWN = 50
 """So many of their own messages are looked at for somebody who asks about themself."""
 
+OWN_ANCHORS = 10
+
 ANCHORS = 40
 """Around so many of the likeliest messages the chat is read."""
 
@@ -86,6 +88,17 @@ class _Dense:
     vector: Vector
     cosines: Mapping[int, float]
     usual: float
+    own_rows: frozenset[int] = frozenset()
+    """Of the asker, if they ask about themself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What words tell of a question."""
+
+    scores: dict[int, float]
+    own_rows: frozenset[int] = frozenset()
+    """Of the asker, if they ask about themself."""
 
 
 async def search_messages(
@@ -104,13 +117,15 @@ async def search_messages(
     chat_id = await chat_row(app.db, chat)
     if chat_id is None or not question.strip():
         return Found([], app.embedder is None)
+    own_window = _own_window(asker_id, question, window)
     dense, words = await asyncio.gather(
-        _dense(app, chat, chat_id, asker_id, question, window),
-        _words(app, chat, asker_id, question, window),
+        _dense(app, chat, chat_id, question, window, own_window),
+        _words(app, chat, question, window, own_window),
     )
-    likeness = Likeness(dense.cosines if dense else {}, dense.usual if dense else 0.0, words)
-    weights = weights_of(app)
-    around = await _around(app, chat, chat_id, likeness.likeliest(weights, ANCHORS))
+    cosines, usual = (dense.cosines, dense.usual) if dense else ({}, 0.0)
+    likeness, weights = Likeness(cosines, usual, words.scores), weights_of(app)
+    own = words.own_rows | (dense.own_rows if dense else frozenset())
+    around = await _around(app, chat, chat_id, _anchors(likeness, weights, own))
     if dense is not None:
         likeness = await _completed(app, likeness, dense, around)
     phrases = tuple(phrase.text for phrase in asked(question, (), cut).phrases)
@@ -118,6 +133,13 @@ async def search_messages(
     found = ranked(query, around, likeness, weights, app.clock.now())
     best = [one for one in found if _may_be_found(one.stored, window)][:limit]
     return Found(await _with_context(app, chat, chat_id, best, window), dense is None)
+
+
+def _anchors(likeness: Likeness, weights: Weights, own: frozenset[int]) -> list[int]:
+    """Return the likeliest messages, those of whoever asks about themself apart."""
+    rows = {*likeness.dense, *likeness.lexical}
+    likely = likeness.likeliest(rows, weights, ANCHORS)
+    return list(dict.fromkeys([*likely, *likeness.likeliest(own & rows, weights, OWN_ANCHORS)]))
 
 
 def _own_window(asker_id: str, question: str, window: Window) -> Window | None:
@@ -131,17 +153,17 @@ def _own_window(asker_id: str, question: str, window: Window) -> Window | None:
 
 
 async def _words(
-    app: App, chat: Chat, asker_id: str, question: str, window: Window
-) -> dict[int, float]:
-    """Return scores of messages that have words of a question, by row."""
+    app: App, chat: Chat, question: str, window: Window, own_window: Window | None
+) -> _Words:
+    """Return scores of messages that have words of a question."""
     hits = await lexical_hits(app.db, chat, question, window, WORDY)
     scores = {hit.row_id: hit.score for hit in hits}
-    own_window = _own_window(asker_id, question, window)
-    if own_window is not None and len(hits) == WORDY:
-        # Scores of two searches are not of one measure; these rank behind all of the first.
-        for hit in await lexical_hits(app.db, chat, question, own_window, OWN):
-            scores.setdefault(hit.row_id, hits[-1].score)
-    return scores
+    if own_window is None or not hits:
+        return _Words(scores)
+    own = await lexical_hits(app.db, chat, question, own_window, OWN)
+    # Scores of two searches are not of one measure; these rank behind all of the first.
+    rest = {hit.row_id: hits[-1].score for hit in own}
+    return _Words({**rest, **scores}, frozenset(rest))
 
 
 def weights_of(app: App) -> Weights:
@@ -161,7 +183,12 @@ def _may_be_found(stored: StoredMessage, window: Window) -> bool:
 
 
 async def _dense(
-    app: App, chat: Chat, chat_id: int, asker_id: str, question: str, window: Window
+    app: App,
+    chat: Chat,
+    chat_id: int,
+    question: str,
+    window: Window,
+    own_window: Window | None,
 ) -> _Dense | None:
     """Return the messages nearest to a question, ``None`` if there are no vectors to go by."""
     vector = await _question_vector(app, question)
@@ -172,13 +199,15 @@ async def _dense(
     if space is None or narrowing is None:
         return None
     near = await _near(app, space, chat_id, vector, narrowing, NEAR)
-    rows = set(near.row_ids)
-    own_window = _own_window(asker_id, question, window)
     own = await _narrowing(app, chat, own_window) if own_window is not None else None
-    if own is not None:
-        rows.update((await _near(app, space, chat_id, vector, own, OWN)).row_ids)
-    cosines = await _cosines(app, space, vector, rows - window.hidden)
-    return _Dense(space, vector, cosines, near.usual) if cosines else None
+    own_rows = (
+        frozenset((await _near(app, space, chat_id, vector, own, OWN)).row_ids)
+        if own is not None
+        else frozenset()
+    )
+    rows = own_rows.union(near.row_ids) - window.hidden
+    cosines = await _cosines(app, space, vector, rows)
+    return _Dense(space, vector, cosines, near.usual, own_rows) if cosines else None
 
 
 async def _question_vector(app: App, question: str) -> Vector | None:

@@ -17,6 +17,10 @@ FOLLOW_MS = 10 * 60_000
 """Messages further apart do not belong together."""
 
 
+LEAST_SPAN = 0.2
+"""Where all are about as alike, the small differences between them are no measure."""
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """What counts how much."""
@@ -71,8 +75,8 @@ class Likeness:
     def own(self, rows: Iterable[int], weights: Weights) -> dict[int, float]:
         """Return what some messages themselves score, from 0 to 1, by row."""
         top_words = max(self.lexical.values(), default=0.0)
-        span = max(self.dense.values(), default=0.0) - self.usual
-        share = weights.dense if self.dense and span > 0 else 0.0
+        span = max(LEAST_SPAN, max(self.dense.values(), default=0.0) - self.usual)
+        share = weights.dense if self.dense else 0.0
         scores: dict[int, float] = {}
         for row in rows:
             alike = self.dense.get(row, self.usual) - self.usual
@@ -81,9 +85,9 @@ class Likeness:
             scores[row] = share * dense + (1 - share) * words
         return scores
 
-    def likeliest(self, weights: Weights, count: int) -> list[int]:
-        """Return the rows of the messages that themselves score best."""
-        own = self.own({*self.dense, *self.lexical}, weights)
+    def likeliest(self, rows: Iterable[int], weights: Weights, count: int) -> list[int]:
+        """Return those of some messages that themselves score best."""
+        own = self.own(rows, weights)
         return sorted(own, key=lambda row: (-own[row], -row))[:count]
 
 

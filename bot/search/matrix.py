@@ -17,6 +17,9 @@ from bot.search.vectors import SKETCH_BITS, SKETCH_WORDS, SLOT, Vectors, Words, 
 PAGE_SLOTS = 64
 """How many messages a page has room for."""
 
+FEW = 30
+"""Of fewer messages most may bear on a question."""
+
 END_OF_TIME = (1 << 63) - 1
 
 CACHE_BYTES = 192 * 2**20
@@ -119,11 +122,10 @@ class ChatMatrix:
             distances = distances[allowed]
         tally = np.bincount(distances, minlength=SKETCH_BITS + 1).cumsum()
         limit = int(np.searchsorted(tally, min(count, len(allowed))))
-        usual = int(np.searchsorted(tally, len(allowed) / 2))
         within = np.flatnonzero(distances <= limit)
         within = within[np.argsort(distances[within], kind="stable")][:count]
         rows = self._rows[allowed[within]]
-        return Near(tuple(int(row) for row in rows), likeness_at(usual))
+        return Near(tuple(int(row) for row in rows), _usual(tally, len(allowed)))
 
     def _allowed(self, narrowing: Narrowing) -> NDArray[np.bool_]:
         allowed = self._rows != 0
@@ -142,6 +144,13 @@ class ChatMatrix:
             for word, bits in zip(sketch, self._bits[:, start : start + _BLOCK], strict=True):
                 part += np.bitwise_count(bits ^ word)
         return distances
+
+
+def _usual(tally: NDArray[np.int64], count: int) -> float:
+    """Return how alike the middling message is; of too few it is not known what is usual."""
+    if count < FEW:
+        return 0.0
+    return likeness_at(int(np.searchsorted(tally, count / 2)))
 
 
 def _longer(values: NDArray[Any], length: int) -> NDArray[Any]:
