@@ -4,6 +4,7 @@ Pure. See ``docs/search.md``, "Questions to messages".
 """
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -19,7 +20,8 @@ _DAY = re.compile(
     r"|(?P<year2>\d{4})[-/.年](?P<month2>\d{1,2})[-/.](?P<day2>\d{1,2})(?!\d)"
 )
 _MONTH = re.compile(r"(?:(?P<year>\d{4})\s?年\s?)?(?<!\d)(?P<month>\d{1,2})\s?月(?!\s?\d)")
-_MORE_THAN_A_DAY = 31
+_BEGINNINGS = frozenset({"-01-01", "-01", ""})
+"""What is left of the first day of a year, a month and a day when that is taken away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,22 @@ def _valid(day: str) -> Iterator[str]:
 
 
 def days_between(first: date, last: date) -> list[str]:
-    """Return days, or of a longer time months, that cover a stretch of time, both ends included."""
-    if (last - first).days <= _MORE_THAN_A_DAY:
-        count = (last - first).days + 1
-        return [(first + timedelta(days=n)).isoformat() for n in range(count)]
-    months = (last.year - first.year) * 12 + last.month - first.month + 1
-    start = first.year * 12 + first.month - 1
-    return [f"{n // 12:04}-{n % 12 + 1:02}" for n in range(start, start + months)]
+    """Return the days, whole months and whole years that make up a stretch of time.
+
+    Both ends are included; ``YYYY-MM-DD``, ``YYYY-MM`` and ``YYYY``.
+    """
+    found: list[str] = []
+    at = first
+    while at <= last:
+        for length, ends in ((4, date(at.year, 12, 31)), (7, _month_end(at)), (10, at)):
+            if ends <= last and at.isoformat()[length:] in _BEGINNINGS:
+                found.append(at.isoformat()[:length])
+                break
+        if ends == date.max:
+            break
+        at = ends + timedelta(days=1)
+    return found
+
+
+def _month_end(day: date) -> date:
+    return day.replace(day=monthrange(day.year, day.month)[1])

@@ -67,7 +67,7 @@ def sender_token(chat_id: int, member_id: int) -> str:
 
 
 def day_token(chat_id: int, day: str) -> str:
-    """Return the token of a day, ``YYYY-MM-DD``, or of a month, ``YYYY-MM``."""
+    """Return the token of a day, ``YYYY-MM-DD``, a month, ``YYYY-MM``, or a year."""
     return f"d{chat_id}d{day.replace('-', '')}"
 
 
@@ -89,8 +89,7 @@ def message_tokens(chat_id: int, member_id: int, day: str, text: str) -> str:
         *_in_chat(chat_id, _grams(folded)),
         *(word_token(chat_id, word) for word in words if len(word) <= MAX_WORD_CHARS),
         sender_token(chat_id, member_id),
-        day_token(chat_id, day),
-        day_token(chat_id, day[:7]),
+        *(day_token(chat_id, part) for part in (day, day[:7], day[:4])),
     ]
     return " ".join(tokens)
 

@@ -51,10 +51,6 @@ MAX_RANKED = 300
 SAMPLE = 2_000
 """So many of the newest messages tell how dense a chat is."""
 
-MAX_MONTHS = 24
-"""A longer stretch of time does not narrow what is looked up; what is found is compared all the
-same."""
-
 MAX_NAMED = 8
 """A question names no more people than this."""
 
@@ -67,7 +63,8 @@ DAY_WEIGHT = 0.8
 THREAD_MESSAGES = 8
 """So much of a thread is context."""
 
-_DAY_MS = 86_400_000
+EARLIEST_HOURS, LATEST_HOURS = 12, 14
+"""How far behind and before UTC a local time may be."""
 
 _sql = load("message_search")
 T = TypeVar("T")
@@ -190,7 +187,8 @@ class _Place:
     @property
     def years(self) -> range:
         """In which something was said, the local year at their ends included."""
-        return range(_day(self.oldest, -1).year, _day(self.newest, 1).year + 1)
+        first, last = _day(self.oldest, -EARLIEST_HOURS), _day(self.newest, LATEST_HOURS)
+        return range(first.year, last.year + 1)
 
     def narrowing(self) -> list[str]:
         """Return what everything that may be found matches besides."""
@@ -203,14 +201,12 @@ class _Place:
         return parts
 
     def _days(self) -> list[str]:
-        """Return days or months that cover what may be found, none if that would not narrow it."""
+        """Return days, months and years that cover what may be found, none if all may be."""
         begins = max(self.window.begins_at, self.oldest)
         ends = min(self.window.ends_at, self.newest)
         if (begins, ends) == (self.oldest, self.newest) or begins > ends:
             return []
-        # Local days begin up to 14 hours earlier or later.
-        days = days_between(_day(begins, -1), _day(ends, 1))
-        return days if len(days) <= MAX_MONTHS or len(days[0]) > len("YYYY-MM") else []
+        return days_between(_day(begins, -EARLIEST_HOURS), _day(ends, LATEST_HOURS))
 
     def conditions(self) -> dict[str, int | None]:
         """Return the conditions of ``texts``."""
@@ -222,9 +218,9 @@ class _Place:
         }
 
 
-def _day(at: int, days: int) -> date:
+def _day(at: int, hours: int) -> date:
     try:
-        return (datetime.fromtimestamp(at / 1000, UTC) + timedelta(days=days)).date()
+        return (datetime.fromtimestamp(at / 1000, UTC) + timedelta(hours=hours)).date()
     except (OverflowError, ValueError, OSError):
         return date.max if at > 0 else date.min
 
@@ -294,8 +290,9 @@ def _with_keywords(
     read, below = 0, END_OF_TIME
     while rows := _matches(connection, match, wanted, below):
         below = rows[-1]
-        read += len(rows)
-        for row in _texts(connection, place, rows):
+        texts = _texts(connection, place, rows)
+        read += len(texts)
+        for row in texts:
             text = fold(row["text"])
             if all(word in text for word in keywords):
                 found.append(row)

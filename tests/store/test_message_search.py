@@ -246,6 +246,17 @@ async def test_nothing_of_another_chat_is_found(db: Database):
         assert len(await lexical(db, "花生", chat=chat)) == len(found)
 
 
+async def test_not_even_a_wrong_index_shows_what_another_chat_said(db: Database):
+    await tell(db, "在这里")
+    [there] = await tell(db, "花生 在那里", chat=OTHER_GROUP)
+    async with db.transaction() as tx:
+        await tx.execute_fetchall(
+            "INSERT INTO message_index (rowid, tokens) VALUES (?, '花生g1')", [there]
+        )
+    assert await keyword(db, "花生") == []
+    assert await lexical(db, "花生") == []
+
+
 async def test_scores_do_not_depend_on_other_chats(db: Database):
     await tell(db, "周末去爬山", "周末去湖边钓鱼", "爬山")
     before = await lexical_hits(db, GROUP, "周末爬山", EVERYTHING, 9)

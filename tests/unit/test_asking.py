@@ -78,13 +78,20 @@ def test_any_text_is_a_question(text: str):
 
 
 @given(st.dates(), st.dates())
-def test_days_or_months_cover_a_stretch_of_time(one: date, other: date):
+def test_days_months_and_years_cover_a_stretch_of_time_and_no_more(one: date, other: date):
     first, last = sorted((one, other))
     covering = set(days_between(first, last))
     for day in (first, last, first + (last - first) / 2):
-        assert {day.isoformat(), day.isoformat()[:7]} & covering
+        assert len({day.isoformat()[:length] for length in (4, 7, 10)} & covering) == 1
+    for around in (first.toordinal() - 1, last.toordinal() + 1):
+        if 0 < around <= date.max.toordinal():
+            beside = date.fromordinal(around).isoformat()
+            assert not {beside[:length] for length in (4, 7, 10)} & covering
 
 
-def test_few_days_are_told_one_by_one():
+def test_whole_months_and_years_are_told_as_such():
     assert days_between(date(2026, 8, 31), date(2026, 9, 1)) == ["2026-08-31", "2026-09-01"]
-    assert days_between(date(2025, 12, 1), date(2026, 2, 1)) == ["2025-12", "2026-01", "2026-02"]
+    assert days_between(date(2025, 12, 1), date(2026, 2, 1)) == ["2025-12", "2026-01", "2026-02-01"]
+    assert days_between(date(2023, 12, 31), date(2026, 1, 31)) == [
+        *("2023-12-31", "2024", "2025", "2026-01")
+    ]

@@ -55,7 +55,7 @@ def test_a_message_is_its_pairs_its_characters_its_words_who_said_it_and_when():
     tokens = message_tokens(7, 3, "2026-08-20", "去GPT群")
     assert tokens.split() == [
         *("去gg7", "gpg7", "ptg7", "t群g7", "去g7", "gg7", "pg7", "tg7", "群g7"),
-        *("w7wgpt", "m7m3", "d7d20260820", "d7d202608"),
+        *("w7wgpt", "m7m3", "d7d20260820", "d7d202608", "d7d2026"),
     ]
 
 
@@ -122,9 +122,10 @@ def test_words_are_found_in_all_forms_and_other_tokens_as_they_are():
 
 
 def test_who_said_it_and_when_are_looked_up_like_words():
-    for token in (sender_token(7, 3), day_token(7, "2026-08-20"), day_token(7, "2026-08")):
+    days = [day_token(7, day) for day in ("2026-08-20", "2026-08", "2026")]
+    for token in (sender_token(7, 3), *days):
         assert _finds("", all_of([token]))
-    for token in (sender_token(7, 33), day_token(7, "2026-08-2"), day_token(7, "2026")):
+    for token in (sender_token(7, 33), day_token(7, "2026-08-2"), day_token(7, "202")):
         assert not _finds("", all_of([token]))
 
 
