@@ -1,7 +1,7 @@
 """Search messages: what of a chat answers a question, or was said last, or around something.
 
-See ``docs/search.md``, "Ranking" and "Context". It is this chat's alone: every query has the chat
-as a condition.
+See ``docs/search.md``, "Ranking messages" and "Context". It is this
+chat's alone: every query has the chat as a condition.
 """
 
 import asyncio

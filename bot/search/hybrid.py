@@ -1,6 +1,6 @@
 """Which of the messages that were found answer a question best.
 
-Pure. See ``docs/search.md``, "Ranking".
+Pure. See ``docs/search.md``, "Ranking messages".
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """What is told of a question by its words alone: whether it asks for a number, of whom, and when.
 
-Pure. See ``docs/search.md``, "Ranking".
+Pure. See ``docs/search.md``, "Ranking messages".
 """
 
 import re

@@ -1,7 +1,7 @@
 """Stretches of a chat: what was said before and behind some messages.
 
-See ``docs/search.md``, "Ranking" and "Context". Whatever is read here was neither recalled nor
-forgotten, and is talk: no command, no notice.
+See ``docs/search.md``, "Ranking messages" and "Context". Whatever is read here is talk, no
+command or notice, and was neither recalled nor forgotten.
 """
 
 import json
