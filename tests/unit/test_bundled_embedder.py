@@ -3,12 +3,14 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
 
 from bot.llm.bundled import BUNDLED_DIMENSIONS, BundledEmbedder
+from bot.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +86,16 @@ async def test_closing_ends_the_process():
     assert process_id is not None
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
+
+
+async def test_the_process_ends_with_its_input_as_when_the_program_is_killed():
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot.llm.encoder"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        cwd=ROOT,
+    )
+    assert process.stdin is not None
+    process.stdin.close()
+    async with asyncio.timeout(20):
+        assert await process.wait() == 0

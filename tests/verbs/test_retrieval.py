@@ -2,7 +2,7 @@
 answers. What is asked for here is less than what is measured, so that another processor passes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,9 @@ from bot.embed import embed_messages
 from bot.simulate import VirtualClock
 
 
+Search = Callable[[App, Question, dict[str, str]], Awaitable[list[str]]]
+
+
 @dataclass(frozen=True)
 class Club:
     """The chats of the set, taken in and embedded."""
@@ -34,9 +37,8 @@ class Club:
     chats: LabelledChats
     ids: dict[str, str]
 
-    async def marks_by(self, search: object) -> Marks:
+    async def marks_by(self, search: Search) -> Marks:
         """Return how well a search does over all questions that have an answer."""
-        assert callable(search)
         asked = [question for question in self.chats.questions if question.evidence]
         found = [await search(self.app, question, self.ids) for question in asked]
         pairs = zip(found, asked, strict=True)
