@@ -1,4 +1,4 @@
-"""``python -m bench [ingest|latency|startup|memory|reflection|year|prompts|search|retrieval|all]``.
+"""``python -m bench [name|all] [--short]``: the names are those of ``MEASUREMENTS``, and retrieval.
 
 ``retrieval`` may be followed by folders of labelled chats.
 """
@@ -13,7 +13,18 @@ from typing import Protocol
 
 from loguru import logger
 
-from bench import ingest, latency, memory, prompts, reflection, retrieval, search, startup, year
+from bench import (
+    ingest,
+    latency,
+    meaning,
+    memory,
+    prompts,
+    reflection,
+    retrieval,
+    search,
+    startup,
+    year,
+)
 from bench.figures import machine
 from bot.paths import ROOT
 
@@ -35,6 +46,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "year": year.measure,
     "prompts": prompts.measure,
     "search": search.measure,
+    "meaning": meaning.measure,
 }
 
 

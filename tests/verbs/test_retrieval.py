@@ -25,7 +25,6 @@ from bot.config import Config
 from bot.embed import embed_messages
 from bot.simulate import VirtualClock
 
-
 Search = Callable[[App, Question, dict[str, str]], Awaitable[list[str]]]
 
 
