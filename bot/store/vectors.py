@@ -163,6 +163,8 @@ async def keep_lot(db: Database, lot: Lot, made: Sequence[Made]) -> None:
 
 def _keep(connection: sqlite3.Connection, lot: Lot, made: Sequence[Made]) -> None:
     _move(connection, lot)
+    for one in lot.messages:
+        run(connection, (_sql.request_again, {"id": one.row_id, "text": one.text}))
     still = [one for one in made if _is_unchanged(connection, one.of)]
     by_chat: dict[int, list[Made]] = {}
     for one in still:

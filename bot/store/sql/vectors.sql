@@ -80,6 +80,12 @@ UPDATE spaces SET newest = :row_id WHERE id = :space_id AND newest = :expected;
 -- All down to a row was looked at.
 UPDATE spaces SET oldest = :row_id WHERE id = :space_id AND oldest = :expected;
 
+-- name: request_again!
+-- A message that became another while it was embedded.
+INSERT OR IGNORE INTO vector_requests (message_id)
+SELECT id FROM messages
+WHERE id = :id AND text <> :text AND text <> '' AND recalled_at IS NULL AND forgotten_at IS NULL;
+
 -- name: drop_requests!
 -- They were met.
 DELETE FROM vector_requests WHERE message_id IN (SELECT value FROM json_each(:ids));
