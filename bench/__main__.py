@@ -54,7 +54,7 @@ def of_retrieval(sets: Sequence[Path]) -> Measurement:
     """Return the measurement of some sets of chats, or of the own one if there are none."""
 
     def measure(folder: Path, *, short: bool = False) -> None:
-        retrieval.measure(sets or [retrieval.OWN_SET])
+        retrieval.measure(folder, sets or [retrieval.OWN_SET])
 
     return measure
 

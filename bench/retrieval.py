@@ -46,6 +46,7 @@ class Question:
     """What is asked, and which messages answer it."""
 
     chat: Chat
+    conv: str
     id: str
     text: str
     evidence: frozenset[str]
@@ -87,6 +88,7 @@ def read_chats(folder: Path) -> LabelledChats:
     found.questions = [
         Question(
             chat=chats[row["conv"]],
+            conv=row["conv"],
             id=row["qid"],
             text=row["question"],
             evidence=frozenset(row["evidence"]),
@@ -173,15 +175,19 @@ def mean_marks(all_marks: Iterable[Marks]) -> Marks:
     return Marks(mean(m.recall for m in all_marks), mean(m.reciprocal for m in all_marks))
 
 
-def measure(sets: Iterable[Path]) -> None:
-    """Print how well the questions of each set are answered."""
+def measure(folder: Path, sets: Iterable[Path]) -> None:
+    """Print how well the questions of each set are answered, and write down what was found."""
+    folder.mkdir(parents=True, exist_ok=True)
     for path in sets:
         title(f"retrieval: {path.name}")
+        target = folder / f"retrieval-{path.name}.jsonl"
         with TemporaryDirectory() as place:
-            asyncio.run(_measure(Path(place), read_chats(path)))
+            told = asyncio.run(_measure(Path(place), read_chats(path)))
+        target.write_text("\n".join([*told, ""]), "utf-8")
+        line(f"what was found stands in {target.name}")
 
 
-async def _measure(place: Path, chats: LabelledChats) -> None:
+async def _measure(place: Path, chats: LabelledChats) -> list[str]:
     clock = VirtualClock(_milliseconds(chats.said[0][1]["ts"]))
     config = Config(root=place, sqlite_synchronous="NORMAL", database_url="sqlite:///bench.db")
     async with open_app(config, clock) as app:
@@ -192,10 +198,12 @@ async def _measure(place: Path, chats: LabelledChats) -> None:
             await clock.advance(1)
         await clock.advance(max(0, chats.questions[0].asked_at - clock.now()) / 1000)
         line(f"{len(ids)} messages, {embedding.result()} vectors, {len(chats.questions)} questions")
-        await _print_marks(app, chats, ids)
+        return await _print_marks(app, chats, ids)
 
 
-async def _print_marks(app: App, chats: LabelledChats, ids: dict[str, str]) -> None:
+async def _print_marks(app: App, chats: LabelledChats, ids: dict[str, str]) -> list[str]:
+    """Print how well all questions are answered, and return what was found, a line for each."""
+    told: list[str] = []
     took: list[float] = []
     hybrid: list[Marks] = []
     words: list[Marks] = []
@@ -204,6 +212,7 @@ async def _print_marks(app: App, chats: LabelledChats, ids: dict[str, str]) -> N
         began = time.perf_counter()
         found = await answers(app, question, ids)
         took.append((time.perf_counter() - began) * 1000)
+        told.append(json.dumps({"conv": question.conv, "qid": question.id, "ranked": found}))
         if not question.evidence:
             unanswerable.append(len(found))
             continue
@@ -214,3 +223,4 @@ async def _print_marks(app: App, chats: LabelledChats, ids: dict[str, str]) -> N
         line(f"{name:<20} R@10 {found_marks.recall:.3f}   MRR {found_marks.reciprocal:.3f}")
     line(f"without an answer: found {unanswerable}")
     line(f"a question takes {Times(tuple(took))}")
+    return told

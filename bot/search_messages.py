@@ -191,7 +191,7 @@ async def _dense(
     own_window: Window | None,
 ) -> _Dense | None:
     """Return the messages nearest to a question, ``None`` if there are no vectors to go by."""
-    vector = await _question_vector(app, question)
+    vector = await _question_vector(app, chat, question)
     if vector is None or app.embedder is None:
         return None
     space = await space_in_use(app.db, app.embedder.id, len(vector))
@@ -210,14 +210,15 @@ async def _dense(
     return _Dense(space, vector, cosines, near.usual, own_rows) if cosines else None
 
 
-async def _question_vector(app: App, question: str) -> Vector | None:
+async def _question_vector(app: App, chat: Chat, question: str) -> Vector | None:
     embedder = app.embedder
     if embedder is None or (embedder.is_remote and await budget_is_spent(app, "embed")):
         return None
     text = question[:QUESTION_CHARS]
     try:
         async with asyncio.timeout(EMBED_SECONDS):
-            return (await embedder.embed([masked(text) if embedder.is_remote else text]))[0]
+            [vector] = await embedder.embed([masked(text) if embedder.is_remote else text], chat)
+            return vector
     except (ModelError, TimeoutError) as error:
         logger.warning("a question is searched by its words: {}", type(error).__name__)
         return None
