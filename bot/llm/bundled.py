@@ -93,7 +93,10 @@ class BundledEmbedder:
         return self._process
 
     async def close(self) -> None:
-        """End the process."""
+        """End the process, whatever it is at."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
         async with self._asking:
             await self._stop()
 

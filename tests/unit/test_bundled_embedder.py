@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 
+from bot.errors import ModelUnavailable
 from bot.llm.bundled import BUNDLED_DIMENSIONS, BundledEmbedder
 from bot.paths import ROOT
 
@@ -86,6 +87,16 @@ async def test_closing_ends_the_process():
     assert process_id is not None
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
+
+
+async def test_closing_does_not_wait_for_a_process_that_is_being_started():
+    opened = BundledEmbedder()
+    asking = asyncio.create_task(opened.embed(["在"]))
+    while opened.process_id is None:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    await opened.close()
+    with pytest.raises(ModelUnavailable):
+        await asking
 
 
 async def test_the_process_ends_with_its_input_as_when_the_program_is_killed():
