@@ -114,7 +114,14 @@ def bare_echo(folder: Path) -> Program:
     return Program("bare NoneBot", ["bench/bare_echo.py", str(port)], port, {}, folder / "bare.log")
 
 
-def qunyi(folder: Path, database: Path, settings: str = "{}", model_url: str = "") -> Program:
+def qunyi(
+    folder: Path,
+    database: Path,
+    settings: str = "{}",
+    model_url: str = "",
+    *,
+    embedder: str = "off",
+) -> Program:
     """Return the bot itself, with nothing of the operator's own configuration.
 
     Args:
@@ -122,6 +129,7 @@ def qunyi(folder: Path, database: Path, settings: str = "{}", model_url: str = "
         database: its file, absolute.
         settings: ``INITIAL_SETTINGS``.
         model_url: the model server; none if empty.
+        embedder: ``EMBEDDING_MODEL``; the one that comes along if empty.
     """
     port = free_port()
     environ = dict.fromkeys(variables(), "") | {
@@ -132,5 +140,6 @@ def qunyi(folder: Path, database: Path, settings: str = "{}", model_url: str = "
         "OPENAI_API_KEY": "sk-bench" if model_url else "",
         "OPENAI_BASE_URL": model_url,
         "CHAT_MODEL": "bench-model" if model_url else "",
+        "EMBEDDING_MODEL": embedder,
     }
     return Program("Qunyi", ["-m", "bot"], port, environ, folder / "qunyi.log")

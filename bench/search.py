@@ -74,7 +74,8 @@ def _keywords(path: Path, count: int) -> list[str]:
     return [*found, *NOT_SAID]
 
 
-def _questions(count: int) -> list[str]:
+def questions(count: int) -> list[str]:
+    """Return what is asked of the chat."""
     dice = random.Random(5)
     return [
         f"{dice.choice(OPENINGS)}谁说{dice.choice(SUBJECTS)}{dice.choice(REMARKS)}？"
@@ -117,7 +118,10 @@ async def _recall(db: Database, words: Sequence[str]) -> float:
 
 
 async def _measure(path: Path, short: bool) -> None:
-    keywords, questions = _keywords(path, 60 if short else 300), _questions(30 if short else 150)
+    keywords, sentences = (
+        _keywords(path, 60 if short else 300),
+        questions(30 if short else 150),
+    )
     list(cut("先读词典"))
     async with open_database(path, now=NOW, synchronous="NORMAL") as db:
         async with db.reader() as connection:
@@ -136,9 +140,9 @@ async def _measure(path: Path, short: bool) -> None:
         line(f"keyword, one month of long ago: {await _times(db, _keyword, keywords, month)}")
         someone = Window(sender_id=sender)
         line(f"keyword, one person's words:    {await _times(db, _keyword, keywords, someone)}")
-        asked = await _times(db, _lexical, questions, Window())
+        asked = await _times(db, _lexical, sentences, Window())
         line(f"question:                     {asked}")
-        line(f"question, one month of long ago: {await _times(db, _lexical, questions, month)}")
+        line(f"question, one month of long ago: {await _times(db, _lexical, sentences, month)}")
         checked = [*keywords[: 10 if short else 30], *NOT_SAID]
         recall = await _recall(db, checked)
     verdict("keyword in 1,000,000 messages of one chat, p95", everywhere.p95, WANTED_KEYWORD_MS)

@@ -8,15 +8,18 @@ from loguru import logger
 
 from bot.alarms import Alarms
 from bot.clock import Clock
-from bot.config import Config
+from bot.config import NO_EMBEDDER, Config
 from bot.conversation.calibration import Calibration
 from bot.conversation.floor import Floor, Pace
 from bot.conversation.pacing import SendLimits
 from bot.conversation.tools import AnyTool
 from bot.errands import Errands
 from bot.errors import StoreBusy
+from bot.llm.bundled import BundledEmbedder
+from bot.llm.embedder import Embedder
+from bot.llm.embedding import EndpointEmbedder
 from bot.llm.openai_model import OpenAIModel
-from bot.llm.protocol import ChatModel, Purpose
+from bot.llm.protocol import ChatModel, Purpose, UsageRecorder
 from bot.llm.routing import ModelConfig, ModelSlot, Routes
 from bot.mcp.config import read_servers
 from bot.mcp.servers import Servers
@@ -24,6 +27,7 @@ from bot.model import Chat, Usage
 from bot.platform.accounts import Accounts
 from bot.platform.outbox import Outbox
 from bot.prompts import Prompts
+from bot.search.matrix import Matrices
 from bot.settings import Settings
 from bot.store.access import AccessBook, open_access
 from bot.store.chats import account_ids
@@ -47,6 +51,9 @@ class App:
     access: AccessBook
     choices: ModelChoices
     model: ChatModel
+    embedder: Embedder | None
+    """``None``: messages are searched by their words alone."""
+    matrices: Matrices
     routes: Routes
     prompts: Prompts
     accounts: Accounts
@@ -110,7 +117,7 @@ def model_config(config: Config) -> ModelConfig:
         memory=slot("memory"),
         decision=slot("decision"),
         vision=slot("vision"),
-        embedding=slot("embedding"),
+        embedding=ModelSlot() if config.embedding_model == NO_EMBEDDER else slot("embedding"),
     )
 
 
@@ -139,6 +146,7 @@ async def open_app(
     config: Config,
     clock: Clock,
     model: ChatModel | None = None,
+    embedder: Embedder | None = None,
     tools: tuple[AnyTool, ...] = (),
 ) -> AsyncIterator[App]:
     """Put the program together and take it apart at the end, with nothing left unwritten.
@@ -147,6 +155,7 @@ async def open_app(
         config: the static configuration.
         clock: the wall clock, or a virtual one.
         model: for tests and the demo; the configured one by default.
+        embedder: for tests; the configured one by default.
         tools: beside those that are built in.
 
     Raises:
@@ -179,6 +188,8 @@ async def open_app(
             access=await open_access(db),
             choices=await open_choices(db),
             model=model or _configured_model(routes, db, clock, stack),
+            embedder=embedder or _configured_embedder(config, routes, db, clock, stack),
+            matrices=Matrices(),
             routes=routes,
             prompts=Prompts(),
             accounts=accounts,
@@ -209,9 +220,28 @@ def _arrivals(db: Database, patience: Patience) -> GroupCommit[Arrival, Receipt]
 def _configured_model(
     routes: Routes, db: Database, clock: Clock, stack: AsyncExitStack
 ) -> OpenAIModel:
+    model = OpenAIModel(routes, clock=clock, record=_recorder(db))
+    stack.push_async_callback(model.close)
+    return model
+
+
+def _configured_embedder(
+    config: Config, routes: Routes, db: Database, clock: Clock, stack: AsyncExitStack
+) -> Embedder | None:
+    """Return the embedder that is set, or the one that comes along if none is."""
+    if config.embedding_model is None:
+        embedder: Embedder = BundledEmbedder()
+    elif routes.is_configured("embed"):
+        (route,) = routes.candidates("embed")
+        embedder = EndpointEmbedder(route, clock=clock, record=_recorder(db))
+    else:
+        return None
+    stack.push_async_callback(embedder.close)
+    return embedder
+
+
+def _recorder(db: Database) -> UsageRecorder:
     async def record(usage: Usage) -> None:
         await add_usage(db, usage)
 
-    model = OpenAIModel(routes, clock=clock, record=record)
-    stack.push_async_callback(model.close)
-    return model
+    return record

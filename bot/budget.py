@@ -17,6 +17,7 @@ BUDGETS: Mapping[str, tuple[Purpose, ...]] = {
     "summarize": ("summarize",),
     "decide": ("decide",),
     "vision": ("vision",),
+    "embed": ("embed",),
 }
 """The purposes that share each budget of ``dailyTokenBudget``."""
 
@@ -27,6 +28,7 @@ BUDGET_WORDS: Mapping[str, str] = {
     "summarize": "会话概要",
     "decide": "判断",
     "vision": "看图",
+    "embed": "向量",
 }
 
 WARNING_SHARE = 0.8
@@ -34,7 +36,7 @@ WARNING_SHARE = 0.8
 
 
 async def budget_is_spent(
-    app: App, name: Literal["reflect", "compress", "summarize", "decide", "vision"]
+    app: App, name: Literal["reflect", "compress", "summarize", "decide", "vision", "embed"]
 ) -> bool:
     """Whether such work has cost, on this local day, all that is allowed; it then waits."""
     budget = getattr(app.settings.general.daily_token_budget, name)

@@ -37,6 +37,8 @@ from bot.settings import checked_value, definition, validated
 LOG_LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
 SQLITE_PREFIX = "sqlite:///"
 SHOWN_MAX_CHARS = 60
+NO_EMBEDDER = "off"
+"""``EMBEDDING_MODEL`` for who wants none."""
 
 _ENVIRONMENT = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)
 _SECRET = re.compile(r"[!-~]+")
@@ -320,6 +322,7 @@ class Config(BaseModel):
     vision_base_url: BaseUrl | None = None
     vision_api_key: Secret | None = None
     embedding_model: ModelName | None = None
+    """``off`` for none; without a name, the one that comes along."""
     embedding_base_url: BaseUrl | None = None
     embedding_api_key: Secret | None = None
 

@@ -323,6 +323,7 @@ class TokenBudget(FrozenModel):
     summarize: Tokens = 500_000
     decide: Tokens = 300_000
     vision: Tokens = 200_000
+    embed: Tokens = 2_000_000
 
 
 class ModelPrice(FrozenModel):

@@ -12,6 +12,7 @@ from loguru import logger
 
 from bot.app import App
 from bot.consolidate import NIGHT_HOUR, tend
+from bot.embed import embed_messages
 from bot.errors import QunyiError
 from bot.reindex import index_older, scrub_messages
 from bot.remind import send_due, settle
@@ -70,6 +71,13 @@ async def begin() -> None:
         misfire_grace_time=None,
         next_run_time=now,
     )
+    scheduler.add_job(
+        embed,
+        "interval",
+        seconds=app.config.worker_interval_seconds,
+        max_instances=1,
+        coalesce=True,
+    )
     app.alarms.wind(_wake)
     scheduler.start()
 
@@ -89,6 +97,13 @@ async def work() -> None:
     app = current_app()
     with suppress(asyncio.CancelledError):
         await app.errands.run(_look(app))
+
+
+async def embed() -> None:
+    """Make vectors of what has none; a failure is logged, and the next look goes on from there."""
+    app = current_app()
+    with suppress(asyncio.CancelledError):
+        await app.errands.run(_embed(app))
 
 
 async def tend_memory() -> None:
@@ -131,6 +146,13 @@ async def _look(app: App) -> None:
         await tick(app)
     except (QunyiError, sqlite3.Error) as error:
         logger.error("the worker stopped early: {}: {}", type(error).__name__, error)
+
+
+async def _embed(app: App) -> None:
+    try:
+        await embed_messages(app)
+    except (QunyiError, sqlite3.Error) as error:
+        logger.warning("messages wait for their vectors: {}: {}", type(error).__name__, error)
 
 
 async def _tend(app: App) -> None:

@@ -12,8 +12,8 @@ from bot.commands.call import Call, Refusal
 from bot.commands.pages import Item, paged
 from bot.model import StoredMessage
 from bot.search.grams import fold
-from bot.store.message_search import Window, called, kept, lexical_hits
-from bot.store.messages import messages_by_rows
+from bot.search_messages import search_messages
+from bot.store.message_search import Window, called, kept
 from bot.store.sessions import session_state
 from bot.text import ELLIPSIS, display_name, single_line, whole_characters
 
@@ -26,6 +26,8 @@ MAX_FOUND = 100
 PAGE_ITEMS = 10
 RELATED = 10
 """So many messages are shown that only have to do with what was looked for."""
+RELATED_SHARE = 0.6
+"""What fits less than this share of the best is not shown: it may only stand behind that."""
 SHOWN_CHARS = 60
 BEFORE_CHARS = 20
 """So much of a long text is shown before what was looked for."""
@@ -83,10 +85,10 @@ async def search_chat(call: Call) -> str:
 async def _related(call: Call, wanted: Wanted, window: Window, later: str) -> str:
     """Return what only has to do with the words: nobody said them as they are."""
     question = " ".join(wanted.keywords)
-    hits = await lexical_hits(call.app.db, call.chat, question, window, RELATED)
-    rows = [hit.row_id for hit in hits]
-    stored = {one.row_id: one for one in await messages_by_rows(call.app.db, rows)}
-    lines = [_line(call, stored[row], wanted.keywords) for row in rows if row in stored]
+    found = await search_messages(call.app, call.chat, call.caller_id, question, window, RELATED)
+    best = found.hits[0].score if found.hits else 0.0
+    likely = [hit.stored for hit in found.hits if hit.score >= RELATED_SHARE * best]
+    lines = [_line(call, stored, wanted.keywords) for stored in likely]
     if not lines:
         return "\n".join(filter(None, ("没有找到。(Nothing was found.)", later)))
     heading = "没有一字不差的，这些可能有关 (no exact match; these may be related)："

@@ -209,7 +209,10 @@ class ModelServer:
         return f"http://127.0.0.1:{self._port}/v1"
 
     def enqueue(self, *scripts: Script, purpose: str | None = None) -> None:
-        """Add outcomes for one purpose, or for any; those for the purpose itself go first."""
+        """Add outcomes for one purpose, or for any; those for the purpose itself go first.
+
+        ``/embeddings`` has vectors for an answer unless something is queued for ``embed``.
+        """
         self._scripts[purpose].extend(scripts)
 
     async def until_requests(self, count: int = 1) -> None:
@@ -246,7 +249,7 @@ class ModelServer:
         complaint = self._complaint(request.body)
         if complaint is not None:
             return complaint
-        if request.path.endswith("/embeddings"):
+        if request.path.endswith("/embeddings") and not self._scripts["embed"]:
             return self._embeddings(request.body)
         script = self._next(request.purpose)
         return script(request) if callable(script) else script

@@ -11,10 +11,10 @@ from bot.conversation.moments import DAY_FORM, moment
 from bot.conversation.order import in_order
 from bot.conversation.tools import ToolOutput, ToolSpec
 from bot.errors import ToolError
-from bot.find import latest_messages, messages_around, search_messages
 from bot.model import StoredMessage
-from bot.store.find import Window, keyword_hits
+from bot.search_messages import latest_messages, messages_around, search_messages
 from bot.store.members import members_named
+from bot.store.message_search import Window, keyword_hits
 from bot.text import clipped, display_name, json_line
 from bot.tools.arguments import Arguments, read, schema_of
 from bot.tools.tool import Surroundings

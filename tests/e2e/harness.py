@@ -125,6 +125,7 @@ class RunningBot:
             "OPENAI_BASE_URL": models.base_url,
             "OPENAI_API_KEY": KEY,
             "CHAT_MODEL": "talker",
+            "EMBEDDING_MODEL": "off",
             "SUPERUSERS": str(OPERATOR.user_id),
             "NICKNAME": NICKNAME,
             "LOG_LEVEL": "INFO",

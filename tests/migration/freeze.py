@@ -15,6 +15,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from loguru import logger
 
 from bot.model import (
@@ -33,6 +34,7 @@ from bot.model import (
     TurnLine,
     Usage,
 )
+from bot.search.vectors import kept, planes, sketches, slot
 from bot.store import chats
 from bot.store.alerts import claim_alert
 from bot.store.database import Database, open_database
@@ -40,7 +42,7 @@ from bot.store.images import Description, keep_description
 from bot.store.ingest import Receipt
 from bot.store.lessons import keep_lessons
 from bot.store.memory import StreamWriter, rewrite
-from bot.store.messages import Recall, recall_message
+from bot.store.messages import Recall, recall_message, replace_text
 from bot.store.migrate import read_steps
 from bot.store.reminders import add_reminder
 from bot.store.sessions import Progress, keep_progress, session_state
@@ -57,6 +59,7 @@ from bot.store.tasks import (
 )
 from bot.store.turns import NewTurn, add_turn, finish_turn
 from bot.store.usage import add_usage
+from bot.store.vectors import Made, enter_space, keep_lot, next_lot
 from tests.store.rows import (
     ALICE,
     BOT,
@@ -74,6 +77,9 @@ from tests.store.rows import (
 )
 
 FOLDER = Path(__file__).parent
+
+VECTOR = np.full(8, 0.125**0.5, np.float32)
+"""What every message means here."""
 
 TASK = """
 INSERT INTO tasks (chat_id, scope, task, state, reason, next_run_at, created_at)
@@ -126,6 +132,22 @@ async def _fill(db: Database) -> None:
     await _fill_session(db, [receipt.row_id for receipt in receipts])
     await _fill_snapshots(db)
     await _fill_tools(db, receipts)
+    await _fill_vectors(db)
+
+
+async def _fill_vectors(db: Database) -> None:
+    """Let messages have vectors, and the text of one become another afterwards."""
+    lot = await next_lot(db, await enter_space(db, "frozen", len(VECTOR)), 64)
+    assert lot is not None
+    (sketch,) = sketches(VECTOR[None, :], planes(len(VECTOR)))
+    made = [
+        Made(one, kept(VECTOR), slot(one.row_id, one.sent_at, one.member_id, sketch))
+        for one in lot.messages
+        if one.is_talk
+    ]
+    await keep_lot(db, lot, made)
+    async with db.transaction() as tx:
+        await replace_text(tx, made[0].of.row_id, "大鱼：湖边见")
 
 
 async def _fill_people(db: Database) -> None:

@@ -56,6 +56,7 @@ DEFAULTS = {
         "summarize": 500_000,
         "decide": 300_000,
         "vision": 200_000,
+        "embed": 2_000_000,
     },
     "replyMode": "mention",
     "replyMinGapSeconds": 3,

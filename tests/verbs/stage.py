@@ -14,6 +14,7 @@ from bot.conversation.tools import AnyTool
 from bot.converse import converse
 from bot.errors import SendError
 from bot.ingest import Ingested, ingest
+from bot.llm.embedder import Embedder
 from bot.llm.protocol import ModelAnswer, ModelRequest
 from bot.llm.scripted import Script, ScriptedModel
 from bot.model import Chat
@@ -226,6 +227,7 @@ async def open_stage(
     *,
     answer: Script | None = "好的",
     start: int = NOON,
+    embedder: Embedder | None = None,
     tools: tuple[AnyTool, ...] = (),
     **config: Any,
 ) -> AsyncIterator[Stage]:
@@ -235,10 +237,11 @@ async def open_stage(
         "nickname": ("小忆",),
         "sqlite_synchronous": "NORMAL",
         "database_url": "sqlite:///qunyi.db",
+        "embedding_model": "off",
         **config,
     }
     clock, model = VirtualClock(start), StagedModel(answer)
-    async with open_app(Config(root=root, **fields), clock, model, tools) as app:
+    async with open_app(Config(root=root, **fields), clock, model, embedder, tools) as app:
         stage = Stage(app, clock, model, new_world())
         app.accounts.connect(str(BOT), stage.platform)
         try:
