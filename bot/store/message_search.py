@@ -24,7 +24,7 @@ from bot.search.grams import (
     sender_token,
     word_token,
 )
-from bot.search.ranking import gain, rarity
+from bot.search.ranking import MESSAGE_LENGTH_SHARE, gain, rarity
 from bot.search.segment import cut
 from bot.store.database import Database
 from bot.store.messages import END_OF_TIME, by_rows_call, chat_key, stored_message
@@ -341,7 +341,7 @@ def _ranked(
     texts = {row["id"]: fold(row["text"]) for row in _texts(connection, place, parts)}
     mean = max(1.0, sum(map(len, texts.values())) / max(1, len(texts)))
     hits = [
-        Hit(row, gain(len(text) / mean) * weight)
+        Hit(row, gain(len(text) / mean, MESSAGE_LENGTH_SHARE) * weight)
         for row, text in texts.items()
         if (weight := sum(finds.weights[p] for p in parts[row] if _holds(wanted, p, text)))
     ]
