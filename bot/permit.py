@@ -21,8 +21,9 @@ from bot.conversation.pacing import (
     turn_decision,
 )
 from bot.conversation.prompt import CONTEXT_LINES, QUESTION_CHARS, message_line
+from bot.conversation.prompt_message import PromptMessage
 from bot.errors import ModelError
-from bot.llm.protocol import ModelRequest, PromptMessage
+from bot.llm.protocol import ModelRequest
 from bot.scene import Scene, read_scene
 from bot.settings import Settings, in_quiet_hours
 from bot.store.messages import recent_messages

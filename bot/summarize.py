@@ -13,6 +13,7 @@ from loguru import logger
 from bot.app import App
 from bot.clock import local_date
 from bot.conversation.chunks import Piece, first_chunk
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.summary import (
     SessionSummary,
     SummaryInput,
@@ -29,7 +30,7 @@ from bot.conversation.summary import (
 )
 from bot.conversation.window import full_at, least_turns, message_ids
 from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelError, ModelRefused, QunyiError
-from bot.llm.protocol import ModelRequest, PromptMessage, RouteName
+from bot.llm.protocol import ModelRequest, RouteName
 from bot.memory.answer import AnswerUnusable
 from bot.memory.backoff import retry_minutes
 from bot.model import Chat, Turn

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import dropwhile, takewhile
 
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.tokens import CountTokens
 from bot.conversation.tools import ToolSpec
 from bot.conversation.turn_request import Messages, TurnRequest
-from bot.llm.protocol import PromptMessage
 from bot.model import TurnLine
 from bot.text import ELLIPSIS, clipped, json_line, whole_characters
 

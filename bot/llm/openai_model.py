@@ -24,6 +24,7 @@ from openai import (
 )
 
 from bot.clock import Clock
+from bot.conversation.prompt_message import PromptMessage
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
@@ -35,7 +36,7 @@ from bot.errors import (
 from bot.llm.breaker import Breaker
 from bot.llm.completion import NO_TOKENS, Completion, Tokens, decode, read_completion, tokens_in
 from bot.llm.dialect import Dialect, adapted, parameters
-from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage, Purpose, UsageRecorder
+from bot.llm.protocol import ModelAnswer, ModelRequest, Purpose, UsageRecorder
 from bot.llm.rejection import Rejection, error_for, read_rejection, rejection_in
 from bot.llm.retry import RetryPolicy, retry_after_seconds
 from bot.llm.routing import SLOTS, Endpoint, Route, Routes

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bot.conversation.prompt_message import PromptMessage
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
@@ -21,7 +22,7 @@ from bot.errors import (
 )
 from bot.llm.breaker import FAILURES_TO_OPEN, OPEN_MS
 from bot.llm.openai_model import OpenAIModel, Patience, combined, is_local
-from bot.llm.protocol import ModelRequest, PromptMessage, RouteName
+from bot.llm.protocol import ModelRequest, RouteName
 from bot.llm.retry import RetryPolicy
 from bot.llm.routing import PLACEHOLDER_KEY, SLOTS, ModelConfig, ModelSlot, Routes
 from bot.model import Chat, Usage

@@ -12,9 +12,9 @@ import pytest
 
 from bot.batch import batch_messages
 from bot.conversation.floor import Question
+from bot.conversation.prompt_message import Image
 from bot.errors import ModelUnavailable, ToolError
 from bot.fetch import Address, fetch_picture
-from bot.llm.protocol import Image
 from bot.model import StoredMessage, Usage
 from bot.scene import read_scene
 from bot.simulate import Fail, Utterance, segments

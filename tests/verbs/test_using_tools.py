@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from bot.ask import LAST_WORD, MAX_ROUNDS, MAX_SAID_CHARS
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.tools import ToolCall, ToolOutput
 from bot.errors import ModelUnavailable, ToolError
-from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage
+from bot.llm.protocol import ModelAnswer, ModelRequest
 from bot.llm.scripted import calling
 from bot.store.tool_history import RECALLED_RESULT
 from bot.tools import kit
