@@ -48,37 +48,3 @@ CROSS JOIN names AS n ON n.member_id = s.member_id
 JOIN members AS m ON m.id = n.member_id
 WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
   AND (n.chat_id IS NULL OR n.chat_id = c.id) AND lower(n.name) = lower(:name);
-
--- name: before
--- What was said before a message, the nearest first.
-SELECT messages.*, m.user_id, m.anonymous
-FROM messages JOIN members AS m ON m.id = messages.member_id
-WHERE chat_id = :chat_id AND (sent_at, messages.id) < (:sent_at, :row_id) AND sent_at >= :since
-  AND (:sender_id IS NULL OR m.user_id = :sender_id)
-  AND messages.kind = 'chat' AND text <> '' AND recalled_at IS NULL AND forgotten_at IS NULL
-ORDER BY sent_at DESC, messages.id DESC LIMIT :limit;
-
--- name: after
--- What was said after a message, the nearest first.
-SELECT messages.*, m.user_id, m.anonymous
-FROM messages JOIN members AS m ON m.id = messages.member_id
-WHERE chat_id = :chat_id AND (sent_at, messages.id) > (:sent_at, :row_id) AND sent_at < :until
-  AND (:sender_id IS NULL OR m.user_id = :sender_id)
-  AND messages.kind = 'chat' AND text <> '' AND recalled_at IS NULL AND forgotten_at IS NULL
-ORDER BY sent_at, messages.id LIMIT :limit;
-
--- name: standing^
--- Where a message stands in its chat.
-SELECT id, chat_id, sent_at, platform_id, reply_to FROM messages WHERE id = :row_id AND chat_id = :chat_id;
-
--- name: answered^
--- What a message answers: the newest with the id that was said before. Ids are used again.
-SELECT id, chat_id, sent_at, platform_id, reply_to FROM messages
-WHERE chat_id = :chat_id AND platform_id = :platform_id AND sent_at <= :sent_at AND id <> :row_id
-ORDER BY sent_at DESC LIMIT 1;
-
--- name: answers
--- What answers a message, the oldest first.
-SELECT id, chat_id, sent_at, platform_id, reply_to FROM messages
-WHERE chat_id = :chat_id AND reply_to = :platform_id AND sent_at >= :sent_at AND id <> :row_id
-ORDER BY sent_at LIMIT :limit;
