@@ -13,7 +13,8 @@ from bot.commands.pages import Item, paged
 from bot.model import StoredMessage
 from bot.search.grams import fold
 from bot.search_messages import search_messages
-from bot.store.message_search import Window, called, kept
+from bot.store.members import bearers
+from bot.store.message_search import Window, kept
 from bot.store.sessions import session_state
 from bot.text import ELLIPSIS, display_name, single_line, whole_characters
 
@@ -22,6 +23,8 @@ USAGE = (
     "词可以有几个，要都出现；带空格的词写在引号里。"
 )
 NOT_WHOLE = "更早的消息还没有都找过。(Older messages are not all searched.)"
+BY_MEANING = "没有一字不差的，这些可能有关 (no exact match; these may be related)："
+BY_WORDS = "没有一字不差的，这些有其中的字词 (no exact match; these have some of the words)："
 MAX_FOUND = 100
 PAGE_ITEMS = 10
 RELATED = 10
@@ -89,7 +92,7 @@ async def _related(call: Call, wanted: Wanted, window: Window, later: str) -> st
     lines = [_line(call, stored, wanted.keywords) for stored in likely]
     if not lines:
         return "\n".join(filter(None, ("没有找到。(Nothing was found.)", later)))
-    heading = "没有一字不差的，这些可能有关 (no exact match; these may be related)："
+    heading = BY_WORDS if found.is_lexical_only else BY_MEANING
     return "\n".join(filter(None, (heading, *lines, later)))
 
 
@@ -114,7 +117,7 @@ async def _sender_id(call: Call, people: Sequence[str]) -> str | None:
     [who] = people
     if who.isascii() and who.isdigit():
         return who
-    ids = await called(call.app.db, call.chat, who)
+    ids = await bearers(call.app.db, call.chat, who)
     if len(ids) != 1:
         problem = "这里没有人叫这个名字" if not ids else "这里有几个人叫过这个名字"
         raise Refusal(f"{problem}，请直接 @ 对方。(Please mention the person.)")

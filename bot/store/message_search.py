@@ -433,9 +433,3 @@ def _named(connection: sqlite3.Connection, place: _Place, question: str) -> dict
     named = {row["member_id"]: fold(row["name"]) for row in rows}
     shown = [(member_id, name) for member_id, name in named.items() if name not in hidden]
     return dict(shown[:MAX_NAMED])
-
-
-async def called(db: Database, chat: Chat, name: str) -> list[str]:
-    """Return the user ids of who has, or ever had, a name in a group."""
-    async with db.reader() as connection:
-        return [r["user_id"] async for r in _sql.called(connection, **chat_key(chat), name=name)]

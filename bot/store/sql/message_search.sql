@@ -39,12 +39,3 @@ SELECT DISTINCT n.member_id, n.name FROM memberships AS s
 CROSS JOIN names AS n ON n.member_id = s.member_id
 WHERE s.chat_id = :chat_id AND (n.chat_id IS NULL OR n.chat_id = s.chat_id)
   AND length(n.name) > 1 AND instr(lower(:text), lower(n.name)) > 0;
-
--- name: called
--- Who of a chat has, or ever had, a name.
-SELECT DISTINCT m.user_id FROM chats AS c
-CROSS JOIN memberships AS s ON s.chat_id = c.id
-CROSS JOIN names AS n ON n.member_id = s.member_id
-JOIN members AS m ON m.id = n.member_id
-WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
-  AND (n.chat_id IS NULL OR n.chat_id = c.id) AND lower(n.name) = lower(:name);
