@@ -16,7 +16,7 @@ from bot.conversation.tools import ToolCall, ToolOutput, ToolResult
 from bot.errors import ToolError
 from bot.model import Chat, ToolUse
 from bot.scene import Scene
-from bot.text import ELLIPSIS, many_lines
+from bot.text import ELLIPSIS, clipped, many_lines
 from bot.tools.tool import Surroundings, Tool
 
 MAX_RESULT_CHARS = 4_000
@@ -100,7 +100,7 @@ async def _result(
         async with limit:
             output = await tool.run(surroundings, arguments)
     except (ArgumentsInvalid, ToolError) as error:
-        return ToolResult(_short(str(error)), is_error=True)
+        return ToolResult(clipped(str(error), MAX_ERROR_CHARS), is_error=True)
     except TimeoutError as error:
         if not limit.expired():
             return _broken(call, error)
@@ -123,10 +123,6 @@ def _broken(call: ToolCall, error: BaseException) -> ToolResult:
     logger.warning("the tool {} failed: {}", call.name, type(error).__name__)
     logger.opt(exception=error).debug("the tool {} failed", call.name)
     return ToolResult("工具出错", is_error=True)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MAX_ERROR_CHARS else text[: MAX_ERROR_CHARS - 1] + ELLIPSIS
 
 
 def _bounded(result: ToolResult) -> ToolResult:

@@ -66,7 +66,7 @@ _QUOTED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class Tried:
     """One call of a tool in a turn, and what it came to."""
 
     tool: str
@@ -77,7 +77,7 @@ class Attempt:
     """The lessons that stood beside the error."""
 
 
-def learned(attempts: Sequence[Attempt], words: Mapping[str, frozenset[str]]) -> list[Lesson]:
+def learned(attempts: Sequence[Tried], words: Mapping[str, frozenset[str]]) -> list[Lesson]:
     """Return what the calls of a turn teach: each error that was followed by a success of the same
     tool, once.
 
@@ -97,12 +97,12 @@ def learned(attempts: Sequence[Attempt], words: Mapping[str, frozenset[str]]) ->
     return list(found.values())[-MAX_LEARNED:]
 
 
-def helpful(attempts: Sequence[Attempt]) -> frozenset[int]:
+def helpful(attempts: Sequence[Tried]) -> frozenset[int]:
     """Return the lessons that stood beside an error whose retry succeeded."""
     return frozenset(number for failed, _ in _solved(attempts) for number in failed.attached)
 
 
-def _solved(attempts: Sequence[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
+def _solved(attempts: Sequence[Tried]) -> Iterator[tuple[Tried, Tried]]:
     """Yield each failure with the next success of the same tool, if there is one."""
     for at, failed in enumerate(attempts):
         if failed.result.is_error:

@@ -1,7 +1,6 @@
 """Lessons on the stage: kept, attached, renewed, and where they may be known."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from bot.conversation.lessons import attached_in
 from bot.conversation.tools import ToolCall, ToolResult
 from bot.learn import lessons_for, note_outcome
 from bot.model import Chat
+from bot.use_tools import Attempt
 from tests.verbs.stage import BEAR, BOT, FISH, GROUP, OPERATOR, Stage
 from tests.verbs.tooling import ALONE, HERE, THERE, spoken, stored
 
@@ -18,20 +18,11 @@ OTHER_ALONE = Chat(str(BOT), "private", str(BEAR))
 DAY = 86_400
 
 
-@dataclass(frozen=True)
-class Tried:
-    """What a turn tells of a use of a tool."""
-
-    call: ToolCall
-    result: ToolResult
-    lessons: str = ""
-
-
 def call(
     fails: bool, text: str = ERROR, lessons: str = "", tool: str = "chat_history", **given: Any
-) -> Tried:
+) -> Attempt:
     result = ToolResult(text if fails else "好", fails)
-    return Tried(ToolCall("1", tool, json.dumps(given)), result, lessons)
+    return Attempt(ToolCall("1", tool, json.dumps(given)), result, lessons)
 
 
 @pytest.fixture(autouse=True)
