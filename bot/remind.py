@@ -41,6 +41,9 @@ from bot.text import single_line
 AT_ONCE = 50
 """So many are sent in one look; the next goes on."""
 
+OF_A_CHAT = 20
+"""And so many of one chat, which takes no more in a minute, so that others do not wait for it."""
+
 
 async def keep_reminder(
     app: App,
@@ -103,7 +106,7 @@ async def send_due(app: App) -> int | None:
         StoreError: what became of one could not be kept; it is not sent again.
     """
     now, able = app.clock.now(), app.accounts.connected
-    due = await due_reminders(app.db, able, now, AT_ONCE)
+    due = await due_reminders(app.db, able, now, AT_ONCE, of_a_chat=OF_A_CHAT)
     # Each to its end, whatever becomes of another: what is being sent is not given up halfway.
     done = await asyncio.gather(*(_send(app, one) for one in due), return_exceptions=True)
     for failure in filter(None, done):

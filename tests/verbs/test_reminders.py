@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from bot.conversation.reminders import MAX_OPEN
 from bot.errors import ToolError
 from bot.model import ANONYMOUS_ID, Chat, Member, Segment, Sender
-from bot.remind import send_due, settle
+from bot.remind import OF_A_CHAT, keep_reminder, send_due, settle
 from bot.simulate import Fail, Silence, segments
 from bot.store.chats import block, set_muted, set_removed
 from bot.store.messages import Recall, recall_message, set_apart
@@ -389,3 +390,26 @@ async def test_people_cancel_their_own_and_no_others(stage: Stage):
     await stage.advance(600)
     await look(stage)
     assert [sent.text for sent in stage.sent if "提醒：" in sent.text] == [" 提醒：睡觉"]
+
+
+async def test_a_crowd_of_reminders_in_one_chat_holds_up_no_other(stage: Stage):
+    for person in range(6):
+        who = 40_001 + person
+        asker = await turn(stage, "提醒大家", by=who)
+        rows = tuple(stored.row_id for stored in asker.scene.question.messages)
+        for number in range(MAX_OPEN):
+            await keep_reminder(
+                stage.app,
+                HERE,
+                str(who),
+                rows,
+                due_at=NOON + 10 * MINUTE,
+                text=f"第{number}个",
+                begun_at=stage.now,
+            )
+    await asked(stage, "开会", THERE, in_minutes=11)
+    await stage.advance(11 * 60)
+    stage.spawn(send_due(stage.app))
+    await stage.advance(60)
+    assert stage.texts(THERE) == [" 提醒：开会"]
+    assert len(stage.texts(HERE)) == OF_A_CHAT
