@@ -4,9 +4,10 @@ See ``docs/tools.md``, "Reminders".
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
+import aiosqlite
 from loguru import logger
 
 from bot.app import App
@@ -135,8 +136,22 @@ async def _send(app: App, due: DueReminder) -> None:
     except SendError as error:
         await _failed(app, due, error)
         return
-    async with app.db.transaction() as tx:
-        await end_reminder(tx, reminder.id, "sent", at=app.clock.now(), sent_row=row_id)
+    await _note(app, partial(_sent, app, reminder.id, row_id))
+
+
+async def _sent(app: App, reminder_id: int, row_id: int, tx: aiosqlite.Connection) -> None:
+    await end_reminder(tx, reminder_id, "sent", at=app.clock.now(), sent_row=row_id)
+
+
+async def _note(app: App, write: Callable[[aiosqlite.Connection], Awaitable[None]]) -> None:
+    """Keep what became of a reminder, however long that has to wait to be written: one that stays
+    ``sending`` is taken as sent, though the platform may have refused it."""
+
+    async def attempt() -> None:
+        async with app.db.transaction() as tx:
+            await write(tx)
+
+    await app.patience.until_done(attempt)
 
 
 def _letter(app: App, reminder: Reminder, asked: Message, text: str) -> Letter:
@@ -179,19 +194,21 @@ async def _claim(app: App, reminder_id: int) -> None:
 async def _failed(app: App, due: DueReminder, error: SendError) -> None:
     """Keep what became of a reminder that did not go out, or may not have."""
     logger.warning("reminder {}: {}: {}", due.reminder.id, type(error).__name__, error)
-    now, cause = app.clock.now(), type(error).__name__
-    async with app.db.transaction() as tx:
-        match error:
-            case SendDropped():
-                pass
-            case AccountOffline():
-                await put_off_reminder(tx, due.reminder.id, next_at=now, failed=False, error=cause)
-            case SendRejected() if due.attempts + 1 < MAX_ATTEMPTS:
-                await put_off_reminder(
-                    tx, due.reminder.id, next_at=now + RETRY_MS, failed=True, error=cause
-                )
-            case SendRejected():
-                await end_reminder(tx, due.reminder.id, "failed", at=now, error=cause)
-            case _:
-                # It may have been sent.
-                await end_reminder(tx, due.reminder.id, "sent", at=now, error=cause)
+    await _note(app, partial(_not_sent, due, error, app.clock.now()))
+
+
+async def _not_sent(due: DueReminder, error: SendError, now: int, tx: aiosqlite.Connection) -> None:
+    reminder_id, cause = due.reminder.id, type(error).__name__
+    match error:
+        case SendDropped():
+            pass
+        case AccountOffline():
+            await put_off_reminder(tx, reminder_id, next_at=now, failed=False, error=cause)
+        case SendRejected() if due.attempts + 1 < MAX_ATTEMPTS:
+            later = now + RETRY_MS
+            await put_off_reminder(tx, reminder_id, next_at=later, failed=True, error=cause)
+        case SendRejected():
+            await end_reminder(tx, reminder_id, "failed", at=now, error=cause)
+        case _:
+            # It may have been sent.
+            await end_reminder(tx, reminder_id, "sent", at=now, error=cause)

@@ -15,6 +15,7 @@ from bot.store.chats import block, set_muted, set_removed
 from bot.store.messages import Recall, recall_message, set_apart
 from bot.tools.tool import Surroundings
 from tests.verbs.stage import BEAR, BOT, FISH, GROUP, NOON, OPERATOR, Stage, open_stage
+from tests.verbs.test_waiting import a_while, locked
 from tests.verbs.tooling import ALONE, HERE, THERE, output, question, turn, use
 
 MINUTE = 60_000
@@ -413,3 +414,23 @@ async def test_a_crowd_of_reminders_in_one_chat_holds_up_no_other(stage: Stage):
     await stage.advance(60)
     assert stage.texts(THERE) == [" 提醒：开会"]
     assert len(stage.texts(HERE)) == OF_A_CHAT
+
+
+async def test_one_that_is_refused_while_nothing_can_be_written_comes_with_the_next_try(
+    stage: Stage,
+):
+    await asked(stage)
+    await stage.advance(600)
+    stage.platform.behave("send_group_msg", Fail(), times=1)
+    stage.platform.hold()
+    stage.spawn(send_due(stage.app))
+    await stage.settle()
+    async with locked(stage):
+        stage.platform.release()
+        await a_while()
+    await stage.advance(10)
+    assert await states(stage) == ["open"]
+    await stage.advance(300)
+    await look(stage)
+    assert await states(stage) == ["sent"]
+    assert len(stage.texts()) == 1
