@@ -168,7 +168,8 @@ class _Journey:
                 return await self._ask(url, address)
             except httpx2.ConnectError:
                 continue
-            except httpx2.HTTPError as error:
+            # The client reads redirects as well: a name that is none is an error of another kind.
+            except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
                 raise NotFetched(f"the connection failed: {type(error).__name__}") from None
         raise NotFetched("its address cannot be reached")
 

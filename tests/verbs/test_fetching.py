@@ -115,7 +115,14 @@ async def test_a_redirect_is_judged_like_the_first_address(server: PictureServer
 
 
 @pytest.mark.parametrize(
-    "location", ["file:///etc/passwd", "ftp://127.0.0.1/", "", "http://a@127.0.0.1/"]
+    "location",
+    [
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/",
+        "",
+        "http://a@127.0.0.1/",
+        "http://xn--a..b/cat.png",
+    ],
 )
 async def test_a_redirect_leads_nowhere_but_to_the_web(server: PictureServer, location: str):
     server.paths["/a"] = redirect(location)
