@@ -183,7 +183,8 @@ async def test_one_that_was_missed_comes_once_and_says_how_late_it_is(tmp_path: 
         assert sent.text.endswith("提醒：喝水（晚了 3 小时，当时我不在线）")
 
 
-async def test_one_that_a_dead_process_was_sending_is_not_sent_again(tmp_path: Path):
+@pytest.mark.parametrize("minutes", [20, 0], ids=["later", "clock-set-back"])
+async def test_one_that_a_dead_process_was_sending_is_not_sent_again(tmp_path: Path, minutes: int):
     async with open_stage(tmp_path) as stage:
         await asked(stage)
         await stage.advance(600)
@@ -191,7 +192,7 @@ async def test_one_that_a_dead_process_was_sending_is_not_sent_again(tmp_path: P
         stage.spawn(send_due(stage.app))
         await stage.settle()
         assert await states(stage) == ["sending"]
-    async with open_stage(tmp_path, start=NOON + 20 * MINUTE) as stage:
+    async with open_stage(tmp_path, start=NOON + minutes * MINUTE) as stage:
         await settle(stage.app)
         await look(stage)
         assert stage.sent == []

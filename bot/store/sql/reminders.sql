@@ -79,10 +79,11 @@ SET state = 'open', next_at = :next_at, attempts = attempts + :failed, error = :
 WHERE id = :id AND state = 'sending';
 
 -- name: settle!
--- What a dead process was sending is taken as sent, never repeated.
+-- What a dead process was sending is taken as sent, never repeated; also what it tried before the
+-- clock was set back.
 UPDATE reminders
 SET state = 'sent', text = '', ended_at = :at, error = 'the process ended while sending'
-WHERE state = 'sending' AND tried_at < :before;
+WHERE state = 'sending' AND (tried_at < :before OR tried_at > :at);
 
 -- name: open_of
 -- What a person waits for: in one chat, or in all of theirs.
