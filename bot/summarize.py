@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import aiosqlite
 from loguru import logger
 
+from bot.alert import alert
 from bot.app import App
 from bot.clock import local_date
 from bot.conversation.chunks import Piece, first_chunk
@@ -35,6 +36,7 @@ from bot.memory.answer import AnswerUnusable
 from bot.memory.backoff import retry_minutes
 from bot.model import Chat, Turn
 from bot.sift import Worth, worth_keeping
+from bot.store.alerts import claim_alert
 from bot.store.sessions import (
     Progress,
     SessionState,
@@ -65,6 +67,11 @@ MAX_TOKENS = 4_000
 
 UNUSABLE_BEFORE_HALVING = 5
 """From this many unusable answers on, calls read half as much."""
+
+PASSED_BEFORE_WAITING = 3
+"""From this many turns on that are passed over running, it is hardly the turns: each waits."""
+
+DAY_MS = 86_400_000
 
 
 class SessionChanged(QunyiError):
@@ -343,7 +350,7 @@ async def _halve(app: App, run: Run, error: ModelRefused | ContextTooLong) -> No
 
 async def _pass_over(app: App, run: Run, error: Exception) -> None:
     """Leave one turn out of the summary for good, mark it, and go on with the next."""
-    part = run.part
+    part, passed = run.part, run.claim.attempts + 1
     assert part is not None
     async with app.db.transaction() as tx:
         await _keep(tx, run, part, Progress(part.state.summary, part.cursor, {}))
@@ -353,8 +360,24 @@ async def _pass_over(app: App, run: Run, error: Exception) -> None:
                     tx, run.claim, line.message_id, type(error).__name__, app.clock.now()
                 )
         await narrow_task(tx, run.claim, None, 0)
-        await _put_off(app, tx, run, error, minutes=0, attempts=0)
+        minutes = retry_minutes(passed) if passed >= PASSED_BEFORE_WAITING else 0
+        await _put_off(app, tx, run, error, minutes=minutes, attempts=passed)
+        is_news = minutes > 0 and await _is_news(tx, run.claim.chat, app.clock.now())
     logger.warning("turn {} of {} is in no summary: no model takes it", part.cursor, run.claim.chat)
+    if is_news:
+        await alert(app, _refused_often(run.claim.chat), bot_id=run.claim.chat.bot_id)
+
+
+async def _is_news(tx: aiosqlite.Connection, chat: Chat, now: int) -> bool:
+    """Whether operators were not told for a day that no model takes what is said in a chat."""
+    return await claim_alert(tx, f"summary of {chat}", at=now, due_before=now - DAY_MS)
+
+
+def _refused_often(chat: Chat) -> str:
+    return (
+        f"{chat} 的会话概要接连跳过了几轮对话：模型不接受它们，或者答得不能用。"
+        "多半是模型的问题，请检查；会越来越慢地再试，跳过的见 /任务。"
+    )
 
 
 def _size(run: Run) -> int:

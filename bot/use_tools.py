@@ -16,6 +16,8 @@ from bot.conversation.tools import ToolCall, ToolOutput, ToolResult
 from bot.errors import ToolError
 from bot.model import Chat, ToolUse
 from bot.scene import Scene
+from bot.store.messages import messages_by_rows
+from bot.store.tool_history import RECALLED_RESULT
 from bot.text import ELLIPSIS, clipped, many_lines
 from bot.tools.tool import Surroundings, Tool
 
@@ -80,6 +82,8 @@ async def use_tools(
         surroundings = surroundings.showing([result])
         # At once: what is recalled while the next tool works stops the turn.
         app.floor.shows(surroundings.scene.question, surroundings.shown_rows)
+        # And what was recalled while this one worked, after it had read it, is found here.
+        result = await _standing(app, result)
         lessons = ""
         if result.is_error:
             chat = surroundings.scene.chat
@@ -117,6 +121,15 @@ async def _result(
     if isinstance(output, ToolOutput):
         return ToolResult(output.text, message_ids=output.message_ids)
     return ToolResult(str(output))
+
+
+async def _standing(app: App, result: ToolResult) -> ToolResult:
+    """Return a result, without its text if it shows a message that is gone by now."""
+    if not result.message_ids:
+        return result
+    standing = {stored.row_id for stored in await messages_by_rows(app.db, result.message_ids)}
+    is_whole = standing.issuperset(result.message_ids)
+    return result if is_whole else replace(result, text=RECALLED_RESULT)
 
 
 def _broken(call: ToolCall, error: BaseException) -> ToolResult:

@@ -101,8 +101,13 @@ async def _window(call: Call, wanted: Wanted) -> Window:
     sender_id = await _sender_id(call, wanted.people)
     session = await session_state(call.app.db, call.chat)
     since = _midnight(wanted.since, zone) if wanted.since else None
-    until = _midnight(wanted.until + timedelta(days=1), zone) if wanted.until else None
+    until = _midnight(_day_after(wanted.until), zone) if wanted.until else None
     return Window(sender_id, since, until, not_before=session.cleared_before)
+
+
+def _day_after(day: date) -> date:
+    """Return the next day; the last day that there is has none."""
+    return day if day == date.max else day + timedelta(days=1)
 
 
 def _midnight(day: date, zone: ZoneInfo) -> int:

@@ -39,7 +39,6 @@ HEAD = "以前遇到类似错误时这样解决过（仅供参考）："
 
 _VALUE = "<值>"
 _RUN_OF_VALUES = re.compile(rf"{_VALUE}(?:[\s、,]*{_VALUE})+")
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}")
 _CJK = "\u2e80-\u9fff\uf900-\ufaff\uac00-\ud7ff\U00020000-\U0003ffff"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _WORD = re.compile(rf"(?:(?![{_CJK}])\w)+")
@@ -261,8 +260,8 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _name(name: str, words: frozenset[str]) -> str:
-    """Return a parameter's name; what is no name that a tool would have is somebody's words."""
-    return name if name in words or _PLAIN_NAME.fullmatch(name) else "<参数>"
+    """Return a parameter's name, on one line; what is no name of the tool is somebody's words."""
+    return single_line(name) if name in words else "<参数>"
 
 
 def _shape(value: Any, words: frozenset[str]) -> str:
@@ -285,7 +284,7 @@ def _text_shape(value: str, words: frozenset[str]) -> str:
     if not plain:
         return "<空>"
     if plain in words:
-        return plain
+        return single_line(plain)
     if _DATE.fullmatch(plain):
         return "<日期和时间>" if ":" in plain else "<日期>"
     if _MASKS[0][0].fullmatch(plain):

@@ -100,18 +100,22 @@ def written(summary: SessionSummary) -> str:
 
 
 def read_summary(text: str) -> SessionSummary:
-    """Return the summary that ``written`` stored."""
+    """Return the summary that ``written`` stored; none if another program wrote it otherwise."""
     if not text:
         return NO_SUMMARY
-    value = json.loads(text)
-    return SessionSummary(
-        tuple(
-            Decision(one["text"], one["author_id"], tuple(one["evidence"]), one["binds"])
-            for one in value["key_decisions"]
-        ),
-        tuple(Discussion(**one) for one in value["past_discussions"]),
-        value["current_discussion"],
-    )
+    try:
+        value = json.loads(text)
+        return SessionSummary(
+            tuple(
+                Decision(one["text"], one["author_id"], tuple(one["evidence"]), one["binds"])
+                for one in value["key_decisions"]
+            ),
+            tuple(Discussion(**one) for one in value["past_discussions"]),
+            value["current_discussion"],
+        )
+    except (ValueError, LookupError, TypeError):
+        # Every turn reads it: better none, which the next one replaces, than no turn.
+        return NO_SUMMARY
 
 
 NO_SUMMARY = SessionSummary()

@@ -379,3 +379,18 @@ def test_whatever_is_chosen_what_binds_stays():
     left = narrowed(full(), frozenset())
     assert left == summary(decision("一", OWNER, binds=True))
     assert narrowed(full(), {"p1", "nonsense"}).past_discussions == full().past_discussions
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "说过的话",
+        "{}",
+        "[]",
+        "null",
+        '{"key_decisions": [1], "past_discussions": [], "current_discussion": ""}',
+        '{"key_decisions": [], "past_discussions": [{"subject": "a"}], "current_discussion": ""}',
+    ],
+)
+def test_a_summary_that_cannot_be_read_is_none(text: str):
+    assert read_summary(text) == NO_SUMMARY

@@ -167,3 +167,10 @@ async def test_signs_are_text(stage: Stage, words: str):
     await talk(stage, (FISH, "花生"))
     assert await answer_to(stage, CAT, words) == NOTHING
     assert stage.now > NOON
+
+
+@pytest.mark.parametrize("days", ["自 0001-01-01", "至 9999-12-31", "自 0001-01-01 至 9999-12-31"])
+async def test_the_first_and_the_last_day_that_there_are_are_days(stage: Stage, days: str):
+    stage.say(GROUP, BEAR, "花生一")
+    await stage.advance(1)
+    assert "花生一" in await answer_to(stage, CAT, f"/搜 花生 {days}")

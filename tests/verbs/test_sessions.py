@@ -13,7 +13,7 @@ from bot.model import Usage
 from bot.store.sessions import Progress, keep_progress
 from bot.store.tasks import quarantined, recent_tasks
 from bot.store.usage import add_usage
-from bot.summarize import UNUSABLE_BEFORE_HALVING
+from bot.summarize import PASSED_BEFORE_WAITING, UNUSABLE_BEFORE_HALVING
 from bot.worker import tick
 from tests.verbs.conversing import (
     CHAT,
@@ -284,6 +284,23 @@ async def test_answers_that_cannot_be_used_make_calls_smaller_and_a_turn_is_pass
     assert sizes[UNUSABLE_BEFORE_HALVING : UNUSABLE_BEFORE_HALVING + 3] == [4, 2, 1]
     assert (await state_of(stage)).summary_cursor >= turns[0]
     assert await quarantined(stage.app.db)
+
+
+async def test_a_provider_that_refuses_everything_for_days_is_asked_ever_more_rarely(
+    stage: Stage,
+):
+    stage.model.enqueue(*[ModelRefused("no")] * 900, purpose="summarize")
+    turns = await converse_on(stage, 100)
+    hours = 48
+    for _ in range(hours):
+        stage.spawn(tick(stage.app))
+        await stage.advance(3_600)
+    passed = len(await quarantined(stage.app.db, limit=200))
+    assert PASSED_BEFORE_WAITING < passed <= PASSED_BEFORE_WAITING + hours
+    assert len(summaries(stage)) <= 7 * passed
+    assert (await state_of(stage)).summary_cursor < turns[-1]
+    assert len(stage.texts()) == 2
+    assert all("会话概要接连跳过" in text for text in stage.texts())
 
 
 async def test_an_answer_that_was_cut_off_is_asked_for_in_smaller_parts(stage: Stage):

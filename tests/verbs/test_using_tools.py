@@ -13,6 +13,7 @@ from bot.conversation.tools import ToolCall, ToolOutput
 from bot.errors import ModelUnavailable, ToolError
 from bot.llm.protocol import ModelAnswer, ModelRequest
 from bot.llm.scripted import calling
+from bot.store.messages import messages_by_rows
 from bot.store.tool_history import RECALLED_RESULT
 from bot.tools import kit
 from bot.tools.tool import Surroundings
@@ -407,3 +408,27 @@ async def test_a_recall_while_a_tool_works_begins_the_turn_anew(tmp_path: Path):
         assert stage.texts() == ["重新回答"]
         assert SECRET not in whole(stage.model.requests[-1])
         assert roles(stage.model.requests[-1]) == ["system", "user"]
+
+
+async def test_what_is_recalled_after_a_tool_has_read_it_is_not_told(tmp_path: Path):
+    has_read, gate = asyncio.Event(), asyncio.Event()
+
+    async def deed(surroundings: Surroundings, arguments: Mapping[str, Any]) -> ToolOutput:
+        (found,) = await messages_by_rows(surroundings.app.db, [1])
+        has_read.set()
+        await gate.wait()
+        return ToolOutput(found.message.text, (found.row_id,))
+
+    async with open_stage(tmp_path, tools=(StagedTool(deed),)) as stage:
+        spoken = await _hear_secret(stage)
+        stage.model.enqueue(calling(look()))
+        stage.say(GROUP, FISH, AT_BOT, " 问你")
+        await stage.settle()
+        await stage.clock.advance(2)
+        await asyncio.wait_for(has_read.wait(), 5)
+        await stage.recall(spoken)
+        gate.set()
+        await stage.advance(40)
+        assert results(stage.model.requests[-1]) == [RECALLED_RESULT]
+        assert not any(SECRET in whole(request) for request in stage.model.requests)
+        assert SECRET not in await kept(stage)

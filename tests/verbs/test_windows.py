@@ -11,6 +11,7 @@ from bot.conversation.tokens import estimator
 from bot.errors import ContextTooLong
 from bot.llm.protocol import ModelRequest
 from bot.llm.scripted import Line, calling
+from bot.tools.kit import BUILT_IN
 from tests.verbs.stage import AT_BOT, FISH, GROUP, Stage, asked, open_stage, shown_texts, told
 from tests.verbs.staged_tool import StagedTool, look
 
@@ -122,6 +123,18 @@ async def test_results_of_tools_give_way_before_the_turn_fails(tmp_path: Path):
     results = [each.content for each in model.taken[-1].messages if each.role == "tool"]
     assert len(results) == 3
     assert len(results[0]) < len(results[-1])
+
+
+async def test_a_server_with_too_many_tools_takes_none_of_ours_away(tmp_path: Path):
+    greedy = tuple(StagedTool(name=f"look_{'x' * 1_000}_{number}") for number in range(300))
+    model = SmallModel(32_000, tells=True)
+    async with open_stage(tmp_path, answer=model, tools=greedy) as stage:
+        await stage.set(**NO_LIMITS)
+        await talk(stage, 1)
+        names = [spec.name for spec in model.taken[-1].tools]
+        assert names[: len(BUILT_IN)] == [tool.spec.name for tool in BUILT_IN]
+        assert len(BUILT_IN) < len(names) < len(BUILT_IN) + len(greedy)
+        assert not any("抱歉" in text for text in stage.texts())
 
 
 async def test_what_is_left_out_of_one_prompt_is_not_lost(tmp_path: Path):
