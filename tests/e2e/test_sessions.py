@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.simulate import Utterance
-from bot.simulate.provider import ModelServer, ReceivedRequest
+from bot.simulate.provider import ModelServer, ReceivedRequest, Silence
 from tests.e2e.command import Outcome, command
 from tests.e2e.harness import (
     KEY,
@@ -86,6 +86,45 @@ async def test_the_worker_summarises_what_the_next_prompts_show_no_more(
         assert "第1问" not in whole_prompt(last)
         (summarising,) = bot.requests("summarize")
         assert "第1问" in whole_prompt(summarising)
+
+
+async def test_a_window_and_its_summary_survive_a_kill(tmp_path: Path, models: ModelServer):
+    environ = {"WORKER_INTERVAL_SECONDS": "0.2"}
+    async with RunningBot(tmp_path, models, settings=SETTINGS, environ=environ) as bot:
+        room = new_room(bot)
+        for number in range(1, 5):
+            await room.asked(f"第{number}问")
+        await until(lambda: bot.rows("SELECT 1 FROM sessions WHERE compactions = 1"), "a fold")
+        await bot.kill()
+        await bot.start()
+        await room.asked("然后呢")
+        last = bot.requests()[-1]
+        assert answers(last) == 2
+        assert all(f"第{number}问" in whole_prompt(last) for number in (3, 4))
+        assert "还在数数" in prompt(last)[-1]["content"]
+        assert len(bot.requests("summarize")) == 1
+
+
+async def test_a_kill_while_a_summary_is_made_loses_nothing(tmp_path: Path, models: ModelServer):
+    environ = {"WORKER_INTERVAL_SECONDS": "0.2"}
+    async with RunningBot(tmp_path, models, settings=SETTINGS, environ=environ) as bot:
+        room = new_room(bot)
+        for number in range(1, 4):
+            await room.asked(f"第{number}问")
+        models.enqueue(Silence(), purpose="summarize")
+        await room.asked("第4问")
+        await until(lambda: bot.requests("summarize"), "a call")
+        await bot.kill()
+        assert bot.rows("SELECT summary, summary_cursor, window_start FROM sessions") == [
+            ("", 0, 0)
+        ]
+        await bot.start()
+        await until(lambda: bot.rows("SELECT 1 FROM sessions WHERE compactions = 1"), "a fold")
+        again = bot.requests("summarize")[-1]
+        assert all(f"第{number}问" in whole_prompt(again) for number in range(1, 5))
+        await room.asked("然后呢")
+        assert answers(bot.requests()[-1]) == 2
+        assert "还在数数" in prompt(bot.requests()[-1])[-1]["content"]
 
 
 async def _talked(bot: RunningBot) -> Room:
