@@ -436,6 +436,9 @@ def _decisions(merge: _Merge, answer: Answered) -> list[Decision]:
     if answer.decisions is None:
         return standing
     named, new = _named(merge, answer.decisions, standing)
+    # What was background may be decided by somebody who may do so: then that is what stands.
+    retold = {_folded(one.text) for one in new}
+    standing = [one for one in standing if _folded(one.text) not in retold]
     dropped = [one for one in standing if one not in named]
     if 2 * len(dropped) > len(merge.previous.key_decisions):
         merge.refusals.append("dropped-unnamed")
@@ -478,6 +481,8 @@ def _named(
         old = entries.get(item.id) or texts.get(_folded(_prefixed(item.text)))
         if isinstance(old, Decision):
             named.add(old)
+            if not old.binds and isinstance(found := _retold(merge, item, old), Decision):
+                new[_folded(found.text)] = found
         elif item.id and not item.text:
             merge.refusals.append("unknown-id")
         elif isinstance(found := _new_decision(merge, item), Decision):
@@ -485,6 +490,14 @@ def _named(
         else:
             merge.refusals.append(found)
     return named, list(new.values())
+
+
+def _retold(merge: _Merge, item: AnsweredDecision, old: Decision) -> Decision | None:
+    """Return a decision that was background as somebody has decided it whose word binds."""
+    if _folded(_prefixed(item.text)) != _folded(old.text):
+        return None
+    found = _new_decision(merge, item)
+    return found if isinstance(found, Decision) and found.binds else None
 
 
 def _new_decision(merge: _Merge, item: AnsweredDecision) -> Decision | Refusal:
