@@ -149,7 +149,10 @@ class SummaryInput:
 
 
 def summary_input(
-    turns: Iterable[Turn], voices: Mapping[int, Voice], first_day: str
+    turns: Iterable[Turn],
+    voices: Mapping[int, Voice],
+    first_day: str,
+    line_chars: int | None = None,
 ) -> SummaryInput:
     """Return the lines of some turns, one JSON object each, with a number for each.
 
@@ -157,6 +160,7 @@ def summary_input(
         turns: in order.
         voices: who said a message, by its row; bots and the account itself are left out.
         first_day: the local day to assume while no line tells one.
+        line_chars: of each line's text so much is shown, all of it by default.
     """
     lines: list[str] = []
     said: dict[int, Said] = {}
@@ -164,6 +168,8 @@ def summary_input(
     for number, turn in enumerate(turns, start=1):
         for line in filter(_is_read, turn.lines):
             shown = _shown(line)
+            if line_chars is not None:
+                shown["text"] = clipped(shown["text"], line_chars)
             last_day = max(last_day, str(shown.get("at", ""))[:10])
             ref = len(lines) + 1
             lines.append(json_line({"ref": ref, "turn": number, **shown}))

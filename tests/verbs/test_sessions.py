@@ -356,6 +356,22 @@ async def test_a_turn_that_a_provider_refuses_is_found_marked_and_passed(
     )
 
 
+async def test_a_turn_that_is_too_long_for_the_model_is_read_in_part(stage: Stage):
+    def small(request: ModelRequest) -> str | Exception:
+        return NOTHING_NEW if len(whole(request)) < 8_000 else ContextTooLong("too long")
+
+    await stage.set(summaryChunkChars=100_000)
+    stage.model.enqueue(*[small] * 60, purpose="summarize")
+    turns = await converse_on(stage, 16, text="问题{}" + "长" * 4_000, answer="答{}" + "短" * 6_000)
+    await pass_minutes(stage, 0)
+    state = await state_of(stage)
+    assert (state.summary_cursor, state.new_turns, state.window_turns) == (turns[-1], 0, 8)
+    assert await quarantined(stage.app.db) == []
+    read = [texts_of(r) for r in summaries(stage) if len(whole(r)) < 8_000]
+    assert [texts[0].split("长")[0] for texts in read] == [f"问题{n}" for n in range(1, 17)]
+    assert {len(text) for texts in read for text in texts} == {1_000}
+
+
 async def test_answers_that_cannot_be_used_make_calls_smaller_and_a_turn_is_passed_at_last(
     stage: Stage,
 ):
