@@ -5,6 +5,7 @@ Load, decide, call, decide, commit, once for each chunk. See ``docs/session.md``
 
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import aiosqlite
@@ -72,6 +73,9 @@ PASSED_BEFORE_WAITING = 3
 """From this many turns on that are passed over running, it is hardly the turns: each waits."""
 
 DAY_MS = 86_400_000
+
+LINE_CHARS = (1_000, 200)
+"""Of each line of a single turn that is too long for the model, so much is shown."""
 
 
 class SessionChanged(QunyiError):
@@ -183,7 +187,13 @@ async def _summary_with(app: App, run: Run, part: Part) -> SessionSummary:
         shown = _input(app, worth, voices)
     if not shown.lines:
         return worth.summary
-    answer = parse_summary(await _asked(app, run, worth.summary, shown))
+    try:
+        text = await _asked(app, run, worth.summary, shown)
+    except ContextTooLong:
+        if len(part.turns) > 1:
+            raise
+        shown, text = await _asked_of_less(app, run, worth, voices)
+    answer = parse_summary(text)
     found = merged(worth.summary, answer, shown)
     if found.refusals:
         counts = ", ".join(f"{count} {name}" for name, count in Counter(found.refusals).items())
@@ -191,9 +201,25 @@ async def _summary_with(app: App, run: Run, part: Part) -> SessionSummary:
     return found.summary
 
 
-def _input(app: App, worth: Worth, voices: dict[int, Voice]) -> SummaryInput:
+async def _asked_of_less(
+    app: App, run: Run, worth: Worth, voices: dict[int, Voice]
+) -> tuple[SummaryInput, str]:
+    """Return an answer to one turn that is too long, and what was shown of it in the end."""
+    *longer, least = LINE_CHARS
+    for line_chars in longer:
+        shown = _input(app, worth, voices, line_chars)
+        with suppress(ContextTooLong):
+            return shown, await _asked(app, run, worth.summary, shown)
+    shown = _input(app, worth, voices, least)
+    return shown, await _asked(app, run, worth.summary, shown)
+
+
+def _input(
+    app: App, worth: Worth, voices: dict[int, Voice], line_chars: int | None = None
+) -> SummaryInput:
     asked_at = worth.turns[0].asked_at if worth.turns else 0
-    return summary_input(worth.turns, voices, local_date(asked_at, app.config.timezone))
+    first_day = local_date(asked_at, app.config.timezone)
+    return summary_input(worth.turns, voices, first_day, line_chars)
 
 
 def _voices(app: App, chat: Chat, known: dict[int, Speaker]) -> dict[int, Voice]:

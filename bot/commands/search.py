@@ -20,7 +20,7 @@ from bot.text import ELLIPSIS, display_name, single_line, whole_characters
 
 USAGE = (
     "用法：/搜 词 [@某人] [自 2026-08-01] [至 2026-08-31] [页 2]。"
-    "词可以有几个，要都出现；带空格的词写在引号里。"
+    "词可以有几个，要都出现；带空格的词或名字写在引号里。"
 )
 NOT_WHOLE = "更早的消息还没有都找过。(Older messages are not all searched.)"
 BY_MEANING = "没有一字不差的，这些可能有关 (no exact match; these may be related)："
@@ -37,7 +37,7 @@ BEFORE_CHARS = 20
 
 _SINCE, _UNTIL, _PAGE = frozenset({"自", "从"}), frozenset({"至", "到"}), "页"
 _SIGNALS = _SINCE | _UNTIL | {_PAGE}
-_WORD = re.compile(r'"([^"]+)"|“([^”]+)”|(\S+)')
+_WORD = re.compile(r'(@?)(?:"([^"]+)"|“([^”]+)”)|(\S+)')
 _DAY = re.compile(r"(?:(\d{4})[-/.年])?(\d{1,2})[-/.月](\d{1,2})[日号]?")
 
 
@@ -56,10 +56,16 @@ class Wanted:
     def __str__(self) -> str:
         """How it is typed, the page apart."""
         words = [f'"{word}"' if _needs_quotes(word) else word for word in self.keywords]
-        words += [f"@{who}" for who in self.people]
+        words += [f"@{_quoted(who)}" for who in self.people]
         words += [f"自 {self.since}"] if self.since else []
         words += [f"至 {self.until}"] if self.until else []
         return single_line(" ".join(words))
+
+
+def _quoted(name: str) -> str:
+    if not any(map(str.isspace, name)):
+        return name
+    return f"“{name}”" if '"' in name else f'"{name}"'
 
 
 def _needs_quotes(word: str) -> bool:
@@ -197,8 +203,12 @@ def read_search(arguments: str, mentions: Iterable[str], today: date) -> Wanted:
 def _typed(arguments: str) -> Iterator[tuple[str, bool]]:
     """Yield the words that were typed, each with whether it was quoted."""
     for found in _WORD.finditer(arguments):
-        quoted = found[1] or found[2]
-        yield (quoted, True) if quoted else (found[3], False)
+        at, quoted = found[1], found[2] or found[3]
+        if quoted and not at:
+            yield quoted, True
+        else:
+            # A name with spaces is quoted behind its @.
+            yield (f"@{quoted}" if quoted else found[4]), False
 
 
 def _day(words: Iterator[tuple[str, bool]], today: date) -> date:

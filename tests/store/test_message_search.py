@@ -371,6 +371,17 @@ async def test_whom_a_question_names_counts_by_all_their_names(db: Database):
     assert await lexical(db, "大熊说项目怎么样") == [rows[4], rows[3]]
 
 
+async def test_names_with_spaces_and_signs_are_names(db: Database):
+    names = ("Big Bear", "小 鱼", 'OR "*"', "🐱 猫")
+    messages = [carded(name, by=f"3000{n}", id=f"c{n}") for n, name in enumerate(names)]
+    messages += [
+        said("项目明天上线", id=f"s{n}", at=NOON + n * MINUTE, by=f"3000{n}") for n in range(4)
+    ]
+    rows = [receipt.row_id for receipt in await store(db, *messages)][4:]
+    for name, row in zip(names, rows, strict=True):
+        assert (await lexical(db, f"{name} 说项目怎么样"))[0] == row
+
+
 async def test_a_question_that_asks_for_nothing_but_a_person_finds_what_they_said(db: Database):
     messages = [
         carded("小鱼", by=ALICE, id="1", at=NOON),

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.reindex import index_older, reindex, scrub_messages
-from bot.simulate import segments
+from bot.simulate import Person, segments
 from bot.store.message_index import clear_message_index, messages_left
 from tests.store.rows import indexed
 from tests.verbs.stage import BEAR, CAT, FISH, GROUP, NOON, OPERATOR, OTHER_GROUP, Stage
@@ -64,6 +64,17 @@ async def test_one_person_is_named_by_mention_by_id_or_by_name(stage: Stage):
         assert await answer_to(stage, CAT, f"/搜 花生 {who}") == "2026-07-29 12:01 大熊：花生二"
     assert "请直接 @ 对方" in await answer_to(stage, CAT, "/搜 花生 @谁也不是")
     assert await answer_to(stage, CAT, f"/搜 花生 @{OPERATOR}") == NOTHING
+
+
+async def test_a_name_with_spaces_is_typed_in_quotes(stage: Stage):
+    spaced = Person(CAT, "Big  Cat 🐱")
+    stage.say(GROUP, FISH, "花生一")
+    stage.say(GROUP, spaced, "花生二")
+    await stage.advance(10)
+    for name in ('@"Big  Cat 🐱"', "@“big  cat 🐱”"):
+        assert "花生二" in await answer_to(stage, FISH, f"/搜 花生 {name}")
+    assert "请直接 @ 对方" in await answer_to(stage, FISH, '/搜 花生 @"Big Dog"')
+    assert "用法" in await answer_to(stage, FISH, '/搜 @"Big  Cat 🐱"')
 
 
 async def test_a_mention_is_a_person_and_a_number_is_a_word(stage: Stage):

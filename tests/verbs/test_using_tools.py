@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.ask import LAST_WORD, MAX_ROUNDS, MAX_SAID_CHARS
+from bot.ask import LAST_WORD, MAX_SAID_CHARS
 from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.tools import ToolCall, ToolOutput
 from bot.errors import ModelUnavailable, ToolError
@@ -105,13 +105,12 @@ async def test_calls_of_one_answer_are_made_one_after_another(tmp_path: Path):
 async def test_a_model_that_never_ends_calling_is_told_to_answer(tmp_path: Path):
     tool = StagedTool()
     async with open_stage(tmp_path, tools=(tool,), answer=calling(look())) as stage:
-        last = MAX_ROUNDS + 1
-        stage.model.enqueue(*[calling(look())] * MAX_ROUNDS, "那我直接说")
+        stage.model.enqueue(*[calling(look())] * 8, "那我直接说")
         await ask(stage)
         requests = stage.model.requests
         assert stage.texts() == ["那我直接说"]
-    assert (len(requests), len(tool.asked)) == (last, MAX_ROUNDS)
-    assert [bool(request.tools) for request in requests] == [True] * MAX_ROUNDS + [False]
+    assert (len(requests), len(tool.asked)) == (9, 8)
+    assert [bool(request.tools) for request in requests] == [True] * 8 + [False]
     assert requests[-1].messages[-1].content == LAST_WORD
 
 
