@@ -90,23 +90,31 @@ def passage(message: Wanting, embedder: Embedder) -> str:
     return masked(text) if embedder.is_remote else text
 
 
-async def _vectors(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
+async def _vectors(
+    embedder: Embedder, texts: Sequence[str], *, is_willing: bool = False
+) -> list[Vector | None]:
     """Return vectors; ``None`` for a text that an embedder does not take, though it takes others.
+
+    Args:
+        embedder: may be anything that answers.
+        texts: what to embed.
+        is_willing: it is known to take others.
 
     Raises:
         ModelError: it takes none.
     """
     try:
         return list(await embedder.embed(texts))
-    except (ModelRefused, ContextTooLong):
-        if len(texts) == 1:
-            return [None]
-    except ModelAnswerInvalid:
-        if len(texts) == 1:
+    except (ModelRefused, ContextTooLong, ModelAnswerInvalid) as error:
+        # Else what takes nothing at all would be asked for each, and each would be passed over.
+        is_last_garbage = len(texts) == 1 and isinstance(error, ModelAnswerInvalid)
+        if not is_willing or is_last_garbage:
             await embedder.embed([PROBE])
+        if len(texts) == 1:
             return [None]
     half = len(texts) // 2
-    return [*await _vectors(embedder, texts[:half]), *await _vectors(embedder, texts[half:])]
+    first = await _vectors(embedder, texts[:half], is_willing=True)
+    return [*first, *await _vectors(embedder, texts[half:], is_willing=True)]
 
 
 def _made(app: App, pairs: Sequence[tuple[Wanting, Vector]]) -> list[Made]:

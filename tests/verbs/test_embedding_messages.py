@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from bot.embed import LOT_ROWS, embed_messages
-from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelRefused, ModelUnavailable
+from bot.errors import (
+    ContextTooLong,
+    ModelAnswerInvalid,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+)
 from bot.llm.embedder import Vectors
 from bot.llm.spelling import SpellingEmbedder
 from bot.model import Chat, Usage
@@ -146,15 +152,23 @@ async def test_a_text_that_is_answered_with_garbage_is_passed_over_if_others_are
     assert await embedded(stage) == [1, 3]
 
 
-async def test_an_embedder_that_answers_all_with_garbage_stops_the_run(stage: Stage):
-    await talk(stage, "一句", "二句")
+@pytest.mark.parametrize(
+    "error", [ModelRefused("no"), ContextTooLong("no"), ModelAnswerInvalid("garbage")]
+)
+async def test_an_embedder_that_takes_nothing_at_all_stops_the_run_and_nothing_is_passed_over(
+    stage: Stage, error: ModelError
+):
+    await talk(stage, *(f"第{n}句" for n in range(20)))
     embedder = stage.app.embedder
     assert isinstance(embedder, SpellingEmbedder)
-    embedder.refused[""] = ModelAnswerInvalid("garbage")
-    with pytest.raises(ModelAnswerInvalid):
-        await embed_messages(stage.app)
+    embedder.refused[""] = error
+    # It ends at once: no pause, which only the test could end, comes before it.
+    task = asyncio.ensure_future(embed_messages(stage.app))
+    await asyncio.wait([task], timeout=5)
+    assert isinstance(task.exception(), type(error))
+    assert len(embedder.texts) <= 20 + 2
     del embedder.refused[""]
-    assert await embed(stage) == 2
+    assert await embed(stage) == 20
 
 
 async def test_what_is_recalled_while_it_is_embedded_keeps_no_vector(stage: Stage):
