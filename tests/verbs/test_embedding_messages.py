@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.embed import LOT_ROWS, embed_messages
+from bot.embed import LOT_ROWS, embed_all
 from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelRefused, ModelUnavailable
 from bot.llm.spelling import SpellingEmbedder
 from bot.model import Chat, Usage
@@ -34,7 +34,7 @@ async def stage(open_with: Opening) -> AsyncIterator[Stage]:
 
 async def embed(stage: Stage) -> int:
     """Let everything be embedded, however many pauses that takes."""
-    task = stage.spawn(embed_messages(stage.app))
+    task = stage.spawn(embed_all(stage.app))
     while not task.done():
         await stage.advance(1)
     return task.result()
@@ -86,7 +86,7 @@ async def test_a_backlog_goes_on_where_an_outage_stopped_it(stage: Stage, open_w
     await talk(stage, *(f"第{n}句" for n in range(3 * LOT_ROWS)))
     embedder = stage.app.embedder
     assert isinstance(embedder, SpellingEmbedder)
-    task = asyncio.create_task(embed_messages(stage.app))
+    task = asyncio.create_task(embed_all(stage.app))
     await stage.clock.until_sleeping(1)
     embedder.fail(ModelUnavailable("down"))
     await stage.clock.advance(1)
@@ -126,7 +126,7 @@ async def test_an_embedder_that_answers_all_with_garbage_stops_the_run(stage: St
     assert isinstance(embedder, SpellingEmbedder)
     embedder.refused[""] = ModelAnswerInvalid("garbage")
     with pytest.raises(ModelAnswerInvalid):
-        await embed_messages(stage.app)
+        await embed_all(stage.app)
     del embedder.refused[""]
     assert await embed(stage) == 2
 
@@ -158,7 +158,7 @@ async def test_without_an_embedder_nothing_is_done(tmp_path: Path):
     async with open_stage(tmp_path) as stage:
         await talk(stage, "湖边见")
         assert stage.app.embedder is None
-        assert await embed_messages(stage.app) == 0
+        assert await embed_all(stage.app) == 0
 
 
 # --- somebody else's machine ------------------------------------------------------------------
