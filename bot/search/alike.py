@@ -3,9 +3,8 @@
 Pure. See ``docs/search.md``, "Ranking entries by meaning".
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 FEW = 8
 """Of fewer entries it is not known what is usual."""
@@ -24,12 +23,14 @@ class Scale:
     """Beyond what is usual: from here on it has."""
     full: float
     """Beyond what is usual: nearer is not told apart."""
+    most_usual: float = 1.0
+    """What is usual is never taken for more, though all of a memory may be about one thing."""
 
 
-OPEN = Scale(usual=0.25, floor=0.1, full=0.35)
+OPEN = Scale(usual=0.2, floor=0.15, full=0.4)
 """For any embedder."""
 
-BUNDLED = Scale(usual=0.12, floor=0.17, full=0.45)
+BUNDLED = Scale(usual=0.08, floor=0.2, full=0.5, most_usual=0.2)
 """The one that comes along."""
 
 
@@ -42,8 +43,15 @@ def nearness(cosines: Mapping[int, float], scale: Scale) -> dict[int, float]:
         cosines: how alike the question and each is.
         scale: what that tells.
     """
-    usual = median(cosines.values()) if len(cosines) >= FEW else scale.usual
+    usual = _usual(sorted(cosines.values()), scale)
     return {row: _nearness(cosine - usual, scale) for row, cosine in cosines.items()}
+
+
+def _usual(cosines: Sequence[float], scale: Scale) -> float:
+    """Return what a quarter of all entries keep below: most may bear on the question."""
+    if len(cosines) < FEW:
+        return scale.usual
+    return min(cosines[len(cosines) // 4], scale.most_usual)
 
 
 def _nearness(beyond: float, scale: Scale) -> float:
