@@ -360,7 +360,7 @@ async def test_an_erasure_that_is_taken_back_leaves_the_vector(known: tuple[Data
     assert await texts(db, SECRET) == [SECRET]
 
 
-async def test_an_entry_whose_row_is_deleted_leaves_no_vector_to_the_next_of_its_number(
+async def test_an_entry_whose_row_is_deleted_takes_its_vector_along(
     known: tuple[Database, int],
 ):
     db, _ = known
