@@ -25,7 +25,7 @@ from bot.memory.pack import (
 )
 from bot.memory.policy import DAY_MS, MemoryPolicy, policy
 from bot.model import Chat, entry_label
-from bot.search.alike import BUNDLED, NEAR, OPEN
+from bot.search.alike import BUNDLED, OPEN
 from bot.store.entry_search import Candidate, bearing, candidates
 from bot.store.entry_vectors import Meaning
 from bot.store.reach import readable_call, readable_of
@@ -151,7 +151,6 @@ def _recalled(found: Candidate, recall: Recall) -> Recalled:
         recency=recency(age_ms, half_life_ms),
         keyword=found.keyword,
     )
-    is_near = found.vector is not None and found.vector >= NEAR
     return Recalled(
         row_id=found.row_id,
         word=_word(found),
@@ -162,7 +161,7 @@ def _recalled(found: Candidate, recall: Recall) -> Recalled:
         said_at=said_at,
         is_pinned=found.pinned,
         is_note=found.tier == "working" and found.document == "note",
-        fits=is_near or (found.vector is not None and scored() >= FLOOR),
+        fits=found.vector is not None and scored() >= FLOOR,
     )
 
 

@@ -56,7 +56,7 @@ class Recalled:
     is_note: bool = False
     """A working note, of the conversation that still goes on."""
     fits: bool = False
-    """Its words alone speak for it, or so does its meaning, whatever its score."""
+    """Its words alone would have it packed; that it means something else does not hide it."""
 
     @property
     def bears(self) -> bool:

@@ -1,5 +1,6 @@
 """Vectors of entries: one for all that has text, gone with it, and compared by readers alone."""
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -199,7 +200,7 @@ async def test_no_more_vectors_are_read_than_the_newest(db: Database):
         await rewrite(tx, {OF_GROUP: add}, at=NOON, by="test", why="")
     await embed_at_once(db)
     streams = await readable(db, GROUP, ALICE, cross_group=True)
-    reach = f"[[{streams[0].row_id}, {chr(34)}{streams[0].place}{chr(34)}]]"
+    reach = json.dumps([(stream.row_id, stream.place) for stream in streams])
     meaning = Meaning("one", vector_of("第0件事"))
 
     async def compared(*found: int) -> set[int]:
@@ -210,6 +211,26 @@ async def test_no_more_vectors_are_read_than_the_newest(db: Database):
     assert await compared() == newest
     # What words found is compared as well, however old it is.
     assert await compared(1, 2) == newest - {4, 5} | {1, 2}
+
+
+async def test_only_vectors_of_living_entries_that_may_be_read_are_compared(db: Database):
+    for stream in (OF_GROUP, OF_GROUP, OF_ALICE_ALONE, OF_BRUNO):
+        await remember(db, stream, "一件事")
+    await remember(db, OF_ALICE, "一件事", "daily")
+    await embed(db)
+    async with db.transaction() as tx:
+        await rewrite(
+            tx, {OF_GROUP: lambda w: w.end(1, "superseded", "")}, at=NOON, by="test", why=""
+        )
+    streams = await readable(db, GROUP, ALICE, cross_group=True)
+    reach = json.dumps([(stream.row_id, stream.place) for stream in streams])
+    meaning = Meaning("one", vector_of("一件事"))
+    everything = await values(db, "SELECT id FROM entries")
+    for found in ([], everything):
+        async with db.reader() as c:
+            told = await visit(c, lambda c: entry_vectors.cosines(c, reach, found, meaning))
+        assert len(told) == 1
+        assert await values(db, "SELECT number FROM entries WHERE id = ?", *told) == [2]
 
 
 async def embed_at_once(db: Database) -> None:

@@ -132,6 +132,15 @@ async def test_what_is_old_is_found_by_words_alone_or_by_meaning_alone(stage: St
     assert "喜欢在湖边钓鱼" in await ask(stage, "钓鱼")
 
 
+async def test_what_words_find_is_not_hidden_because_it_means_something_else(stage: Stage):
+    await knows(stage, OF_FISH, "爱吃面包", "会修摩托车")
+    await embed(stage)
+    await stage.advance(400 * 86_400)
+    told = await ask(stage, f"面包 摩托 {'x' * 100}")
+    assert "爱吃面包" in told
+    assert "会修摩托车" in told
+
+
 async def test_what_fits_by_words_and_meaning_comes_before_what_fits_by_one(stage: Stage):
     await knows(
         stage, OF_FISH, "湖边钓鱼", "鱼钓边湖", "湖边钓鱼这件事和别的许多东西一起说起过一次"
