@@ -11,7 +11,7 @@ from loguru import logger
 
 from bot.app import App
 from bot.conversation.calibration import Calibration
-from bot.conversation.fitting import Fitted, fitted, tokens, tool_tokens
+from bot.conversation.fitting import Fitted, affordable, fitted, tokens, tool_tokens
 from bot.conversation.model_windows import window_tokens
 from bot.conversation.outgoing import without_thinking
 from bot.conversation.tokens import CountTokens, estimator
@@ -41,7 +41,7 @@ SHARES = (0.9, 0.75, 0.5)
 """Of a prompt that was refused as too long, so much is sent next; the last of them from then on."""
 
 TOOLS_SHARE = 0.5
-"""Of a prompt tools may take so much; else none is offered."""
+"""Of a prompt tools may take so much; what would take more is not offered."""
 
 NoteOutcome = Callable[[App, Chat, Sequence[Attempt]], Awaitable[None]]
 """Told all that was tried with tools in a turn."""
@@ -163,6 +163,11 @@ async def _complete(
         except ContextTooLong as error:
             size = tokens(fit.messages, means.count)
             _note_refusal(app, means, size + beside, error)
+            fewer, fewer_beside = _affordable(app, means, specs)
+            if len(fewer) < len(specs):
+                specs, beside = fewer, fewer_beside
+                fit = _fitted(app, means, fit.request, beside).after(fit)
+                continue
             share = SHARES[min(refusals, len(SHARES) - 1)]
             shorter = _fitted(app, means, fit.request, beside, at_most=int(share * size))
             if tokens(shorter.messages, means.count) >= size:
@@ -181,9 +186,13 @@ async def _complete(
 def _affordable(
     app: App, means: _Means, specs: tuple[ToolSpec, ...]
 ) -> tuple[tuple[ToolSpec, ...], int]:
-    """Return the tools to offer and their tokens: none if they would fill most of a prompt."""
-    beside = tool_tokens(specs, means.count) if specs else 0
-    return ((), 0) if beside > TOOLS_SHARE * _room(app, means) else (specs, beside)
+    """Return the tools to offer and their tokens: those that do not fill most of a prompt.
+
+    Our own come first, so a server that offers too many costs its own and those behind them.
+    """
+    room = int(TOOLS_SHARE * _room(app, means))
+    offered = specs[: affordable(specs, means.count, room)]
+    return offered, tool_tokens(offered, means.count)
 
 
 def _room(app: App, means: _Means) -> int:

@@ -1,4 +1,4 @@
-"""Budget: how much of the day's tokens is spent; see ``docs/architecture.md``, "Models"."""
+"""Budget: how much of the day's tokens is spent; see ``docs/architecture.md``, "Token budget"."""
 
 from collections.abc import Mapping
 from typing import Literal

@@ -38,7 +38,7 @@ async def welcome(app: App, bot_id: str) -> None:
 async def _keep_connected(app: App, bot_id: str, now: int) -> None:
     async with app.db.transaction() as tx:
         await account_connected(tx, bot_id, now)
-        await settle_turns(tx, bot_id, app.started_at)
+        await settle_turns(tx, bot_id, app.started_at, now)
 
 
 async def _answer_left(app: App, stored: StoredMessage) -> None:

@@ -12,8 +12,9 @@ from loguru import logger
 
 from bot.alert import alert
 from bot.app import App
+from bot.conversation.prompt_message import PromptMessage
 from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelError, ModelRefused, QunyiError
-from bot.llm.protocol import ModelRequest, PromptMessage, Purpose, RouteName
+from bot.llm.protocol import ModelRequest, Purpose, RouteName
 from bot.memory.answer import AnswerUnusable
 from bot.memory.backoff import retry_minutes
 from bot.memory.compression import (

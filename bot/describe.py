@@ -11,9 +11,10 @@ from loguru import logger
 from bot.app import App
 from bot.budget import budget_is_spent
 from bot.conversation.outgoing import without_thinking
+from bot.conversation.prompt_message import Image, PromptMessage
 from bot.errors import ModelAnswerInvalid, NotFetched, SendError, ToolError
 from bot.fetch import Picture
-from bot.llm.protocol import Image, ModelRequest, PromptMessage
+from bot.llm.protocol import ModelRequest
 from bot.model import Chat, StoredMessage
 from bot.onebot.pictures import PictureSegment, description_line, pictures, with_description
 from bot.onebot.segments import read_segments

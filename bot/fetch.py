@@ -9,7 +9,9 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Literal
 
@@ -100,12 +102,20 @@ def _begins_like_bmp(data: bytes) -> bool:
 async def resolved(host: str, port: int) -> Sequence[Address]:
     """Return where a host's name leads now.
 
+    A name whose server is silent keeps a thread for long, whoever stops waiting. So it has one of
+    its own: the shared ones, few on a small machine, look up the models' names as well.
+
     Raises:
         OSError, ValueError: nowhere.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+    look_up = partial(
+        socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
     )
+    thread = ThreadPoolExecutor(1, "resolve")
+    try:
+        found = await asyncio.get_running_loop().run_in_executor(thread, look_up)
+    finally:
+        thread.shutdown(wait=False)
     return list(dict.fromkeys(ip_address(sockaddr[0]) for *_, sockaddr in found))
 
 
@@ -168,7 +178,8 @@ class _Journey:
                 return await self._ask(url, address)
             except httpx2.ConnectError:
                 continue
-            except httpx2.HTTPError as error:
+            # The client reads redirects as well: a name that is none is an error of another kind.
+            except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
                 raise NotFetched(f"the connection failed: {type(error).__name__}") from None
         raise NotFetched("its address cannot be reached")
 

@@ -5,14 +5,14 @@ See ``docs/tools.md``, "Lessons".
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from loguru import logger
 
 from bot.app import App
 from bot.conversation.lessons import (
     TTL_MS,
-    Attempt,
+    Tried,
     attached_in,
     helpful,
     learned,
@@ -20,30 +20,11 @@ from bot.conversation.lessons import (
     related,
     symptom_of,
 )
-from bot.conversation.tools import ToolCall, ToolResult
 from bot.errors import StoreError
 from bot.model import Chat
 from bot.store.lessons import keep_lessons, lessons_of_tool, renew_lessons
 from bot.tools.kit import toolbox
-
-
-class Tried(Protocol):
-    """A use of a tool and what came of it, as a turn tells it."""
-
-    @property
-    def call(self) -> ToolCall:
-        """What the model asked for."""
-        ...
-
-    @property
-    def result(self) -> ToolResult:
-        """What it was told."""
-        ...
-
-    @property
-    def lessons(self) -> str:
-        """What ``lessons_for`` put behind an error."""
-        ...
+from bot.use_tools import Attempt
 
 
 async def lessons_for(app: App, chat: Chat, tool: str, error: str, arguments: str = "") -> str:
@@ -65,7 +46,7 @@ async def lessons_for(app: App, chat: Chat, tool: str, error: str, arguments: st
     return lessons_text(related(symptom, known))
 
 
-async def note_outcome(app: App, chat: Chat, attempts: Sequence[Tried]) -> None:
+async def note_outcome(app: App, chat: Chat, attempts: Sequence[Attempt]) -> None:
     """Keep what the tools of a turn taught, and renew what helped. The turn does not depend on it.
 
     Args:
@@ -73,7 +54,7 @@ async def note_outcome(app: App, chat: Chat, attempts: Sequence[Tried]) -> None:
         chat: where the turn was.
         attempts: its calls of tools, in order.
     """
-    told = [_attempt(one) for one in attempts]
+    told = [_tried(one) for one in attempts]
     lessons, renewed = learned(told, _words(app)), helpful(told)
     if not lessons and not renewed:
         return
@@ -87,8 +68,8 @@ async def note_outcome(app: App, chat: Chat, attempts: Sequence[Tried]) -> None:
         logger.warning("what tools taught in {} is not kept: {}", chat, failure)
 
 
-def _attempt(one: Tried) -> Attempt:
-    return Attempt(one.call.name, one.call.arguments, one.result, attached_in(one.lessons))
+def _tried(one: Attempt) -> Tried:
+    return Tried(one.call.name, one.call.arguments, one.result, attached_in(one.lessons))
 
 
 def _words(app: App) -> Mapping[str, frozenset[str]]:

@@ -6,6 +6,7 @@ See ``docs/architecture.md``, "Replies".
 from loguru import logger
 
 from bot.app import App
+from bot.budget import budget_is_spent
 from bot.clock import local_time
 from bot.conversation.floor import Question
 from bot.conversation.order import in_order
@@ -21,8 +22,9 @@ from bot.conversation.pacing import (
     turn_decision,
 )
 from bot.conversation.prompt import CONTEXT_LINES, QUESTION_CHARS, message_line
+from bot.conversation.prompt_message import PromptMessage
 from bot.errors import ModelError
-from bot.llm.protocol import ModelRequest, PromptMessage
+from bot.llm.protocol import ModelRequest
 from bot.scene import Scene, read_scene
 from bot.settings import Settings, in_quiet_hours
 from bot.store.messages import recent_messages
@@ -110,6 +112,9 @@ def _unasked(app: App, scene: Scene, decision: Go | Wait) -> str:
 
 
 async def _decides_to_join(app: App, scene: Scene) -> bool:
+    if await budget_is_spent(app, "decide"):
+        logger.info("the decision model is not asked: the day's budget is spent")
+        return False
     recent = await recent_messages(app.db, scene.chat, CONTEXT_LINES)
     zone = app.config.timezone
     lines = [message_line(stored, zone, QUESTION_CHARS) for stored in in_order(recent)]

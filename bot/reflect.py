@@ -15,13 +15,14 @@ from bot.alert import alert
 from bot.app import App
 from bot.batch import Reading, memory_of, quoted_rows, read_batch, summary_sources
 from bot.compress import queue_if_many
+from bot.conversation.prompt_message import PromptMessage
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
     ModelError,
     ModelRefused,
 )
-from bot.llm.protocol import ModelRequest, PromptMessage, Purpose, RouteName
+from bot.llm.protocol import ModelRequest, Purpose, RouteName
 from bot.memory.answer import AnswerUnusable, answer_schema, parse_answer
 from bot.memory.backoff import retry_minutes
 from bot.memory.checks import check

@@ -4,9 +4,10 @@ See ``docs/tools.md``, "Reminders".
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
+import aiosqlite
 from loguru import logger
 
 from bot.app import App
@@ -40,6 +41,9 @@ from bot.text import single_line
 
 AT_ONCE = 50
 """So many are sent in one look; the next goes on."""
+
+OF_A_CHAT = 20
+"""And so many of one chat, which takes no more in a minute, so that others do not wait for it."""
 
 
 async def keep_reminder(
@@ -103,7 +107,7 @@ async def send_due(app: App) -> int | None:
         StoreError: what became of one could not be kept; it is not sent again.
     """
     now, able = app.clock.now(), app.accounts.connected
-    due = await due_reminders(app.db, able, now, AT_ONCE)
+    due = await due_reminders(app.db, able, now, AT_ONCE, of_a_chat=OF_A_CHAT)
     # Each to its end, whatever becomes of another: what is being sent is not given up halfway.
     done = await asyncio.gather(*(_send(app, one) for one in due), return_exceptions=True)
     for failure in filter(None, done):
@@ -132,8 +136,22 @@ async def _send(app: App, due: DueReminder) -> None:
     except SendError as error:
         await _failed(app, due, error)
         return
-    async with app.db.transaction() as tx:
-        await end_reminder(tx, reminder.id, "sent", at=app.clock.now(), sent_row=row_id)
+    await _note(app, partial(_sent, app, reminder.id, row_id))
+
+
+async def _sent(app: App, reminder_id: int, row_id: int, tx: aiosqlite.Connection) -> None:
+    await end_reminder(tx, reminder_id, "sent", at=app.clock.now(), sent_row=row_id)
+
+
+async def _note(app: App, write: Callable[[aiosqlite.Connection], Awaitable[None]]) -> None:
+    """Keep what became of a reminder, however long that has to wait to be written: one that stays
+    ``sending`` is taken as sent, though the platform may have refused it."""
+
+    async def attempt() -> None:
+        async with app.db.transaction() as tx:
+            await write(tx)
+
+    await app.patience.until_done(attempt)
 
 
 def _letter(app: App, reminder: Reminder, asked: Message, text: str) -> Letter:
@@ -176,19 +194,21 @@ async def _claim(app: App, reminder_id: int) -> None:
 async def _failed(app: App, due: DueReminder, error: SendError) -> None:
     """Keep what became of a reminder that did not go out, or may not have."""
     logger.warning("reminder {}: {}: {}", due.reminder.id, type(error).__name__, error)
-    now, cause = app.clock.now(), type(error).__name__
-    async with app.db.transaction() as tx:
-        match error:
-            case SendDropped():
-                pass
-            case AccountOffline():
-                await put_off_reminder(tx, due.reminder.id, next_at=now, failed=False, error=cause)
-            case SendRejected() if due.attempts + 1 < MAX_ATTEMPTS:
-                await put_off_reminder(
-                    tx, due.reminder.id, next_at=now + RETRY_MS, failed=True, error=cause
-                )
-            case SendRejected():
-                await end_reminder(tx, due.reminder.id, "failed", at=now, error=cause)
-            case _:
-                # It may have been sent.
-                await end_reminder(tx, due.reminder.id, "sent", at=now, error=cause)
+    await _note(app, partial(_not_sent, due, error, app.clock.now()))
+
+
+async def _not_sent(due: DueReminder, error: SendError, now: int, tx: aiosqlite.Connection) -> None:
+    reminder_id, cause = due.reminder.id, type(error).__name__
+    match error:
+        case SendDropped():
+            pass
+        case AccountOffline():
+            await put_off_reminder(tx, reminder_id, next_at=now, failed=False, error=cause)
+        case SendRejected() if due.attempts + 1 < MAX_ATTEMPTS:
+            later = now + RETRY_MS
+            await put_off_reminder(tx, reminder_id, next_at=later, failed=True, error=cause)
+        case SendRejected():
+            await end_reminder(tx, reminder_id, "failed", at=now, error=cause)
+        case _:
+            # It may have been sent.
+            await end_reminder(tx, reminder_id, "sent", at=now, error=cause)

@@ -17,12 +17,13 @@ from bot.compact import fold_soon
 from bot.conversation.floor import Question
 from bot.conversation.outgoing import Blocked, Empty, Silent, Spoken, answer_text
 from bot.conversation.prompt import turn_lines
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.summary import background_lines, binding_lines
 from bot.conversation.turn_request import TurnRequest, turn_messages
 from bot.errors import ModelAnswerInvalid, ModelError, ModelNotConfigured, SendError
 from bot.inject import Injection, inject
 from bot.learn import lessons_for, note_outcome
-from bot.llm.protocol import ModelAnswer, PromptMessage
+from bot.llm.protocol import ModelAnswer
 from bot.permit import permitted
 from bot.scene import Scene
 from bot.sift import bearing_summary

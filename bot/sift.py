@@ -13,6 +13,7 @@ from loguru import logger
 from bot.app import App
 from bot.budget import budget_is_spent
 from bot.conversation.prompt import question_text
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.sifting import bearing_schema, read_bearing, read_sifted, turns_schema
 from bot.conversation.summary import (
     SessionSummary,
@@ -24,7 +25,7 @@ from bot.conversation.summary import (
     without_overturned,
 )
 from bot.errors import ModelError
-from bot.llm.protocol import ModelRequest, PromptMessage
+from bot.llm.protocol import ModelRequest
 from bot.memory.answer import AnswerUnusable
 from bot.model import Chat, Turn, TurnLine
 from bot.scene import Scene

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from loguru import logger
@@ -105,8 +106,11 @@ class _Speech:
 
     async def end(self, error: SendError | None = None) -> None:
         """Keep how it ended. What timed out may have been sent and counts as such."""
-        if self._turn_id is None:
-            return
+        if self._turn_id is not None:
+            # However long it has to wait: behind a turn that is being sent no summary reads on.
+            await self._app.patience.until_done(partial(self._end, self._turn_id, error))
+
+    async def _end(self, turn_id: int, error: SendError | None) -> None:
         is_told = error is None or isinstance(error, SendTimedOut) or bool(self._sent)
         async with self._app.db.transaction() as tx:
             if await _recalled_rows(self._app, self._turn):
@@ -115,7 +119,7 @@ class _Speech:
                     await replace_text(tx, row_id, "")
             await finish_turn(
                 tx,
-                self._turn_id,
+                turn_id,
                 "sent" if is_told else "failed",
                 sent=self._sent,
                 at=self._app.clock.now(),

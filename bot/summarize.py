@@ -5,14 +5,17 @@ Load, decide, call, decide, commit, once for each chunk. See ``docs/session.md``
 
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import aiosqlite
 from loguru import logger
 
+from bot.alert import alert
 from bot.app import App
 from bot.clock import local_date
 from bot.conversation.chunks import Piece, first_chunk
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.summary import (
     SessionSummary,
     SummaryInput,
@@ -29,11 +32,12 @@ from bot.conversation.summary import (
 )
 from bot.conversation.window import full_at, least_turns, message_ids
 from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelError, ModelRefused, QunyiError
-from bot.llm.protocol import ModelRequest, PromptMessage, RouteName
+from bot.llm.protocol import ModelRequest, RouteName
 from bot.memory.answer import AnswerUnusable
 from bot.memory.backoff import retry_minutes
 from bot.model import Chat, Turn
 from bot.sift import Worth, worth_keeping
+from bot.store.alerts import claim_alert
 from bot.store.sessions import (
     Progress,
     SessionState,
@@ -64,6 +68,14 @@ MAX_TOKENS = 4_000
 
 UNUSABLE_BEFORE_HALVING = 5
 """From this many unusable answers on, calls read half as much."""
+
+PASSED_BEFORE_WAITING = 3
+"""From this many turns on that are passed over running, it is hardly the turns: each waits."""
+
+DAY_MS = 86_400_000
+
+LINE_CHARS = (1_000, 200)
+"""Of each line of a single turn that is too long for the model, so much is shown."""
 
 
 class SessionChanged(QunyiError):
@@ -175,7 +187,13 @@ async def _summary_with(app: App, run: Run, part: Part) -> SessionSummary:
         shown = _input(app, worth, voices)
     if not shown.lines:
         return worth.summary
-    answer = parse_summary(await _asked(app, run, worth.summary, shown))
+    try:
+        text = await _asked(app, run, worth.summary, shown)
+    except ContextTooLong:
+        if len(part.turns) > 1:
+            raise
+        shown, text = await _asked_of_less(app, run, worth, voices)
+    answer = parse_summary(text)
     found = merged(worth.summary, answer, shown)
     if found.refusals:
         counts = ", ".join(f"{count} {name}" for name, count in Counter(found.refusals).items())
@@ -183,9 +201,25 @@ async def _summary_with(app: App, run: Run, part: Part) -> SessionSummary:
     return found.summary
 
 
-def _input(app: App, worth: Worth, voices: dict[int, Voice]) -> SummaryInput:
+async def _asked_of_less(
+    app: App, run: Run, worth: Worth, voices: dict[int, Voice]
+) -> tuple[SummaryInput, str]:
+    """Return an answer to one turn that is too long, and what was shown of it in the end."""
+    *longer, least = LINE_CHARS
+    for line_chars in longer:
+        shown = _input(app, worth, voices, line_chars)
+        with suppress(ContextTooLong):
+            return shown, await _asked(app, run, worth.summary, shown)
+    shown = _input(app, worth, voices, least)
+    return shown, await _asked(app, run, worth.summary, shown)
+
+
+def _input(
+    app: App, worth: Worth, voices: dict[int, Voice], line_chars: int | None = None
+) -> SummaryInput:
     asked_at = worth.turns[0].asked_at if worth.turns else 0
-    return summary_input(worth.turns, voices, local_date(asked_at, app.config.timezone))
+    first_day = local_date(asked_at, app.config.timezone)
+    return summary_input(worth.turns, voices, first_day, line_chars)
 
 
 def _voices(app: App, chat: Chat, known: dict[int, Speaker]) -> dict[int, Voice]:
@@ -342,7 +376,7 @@ async def _halve(app: App, run: Run, error: ModelRefused | ContextTooLong) -> No
 
 async def _pass_over(app: App, run: Run, error: Exception) -> None:
     """Leave one turn out of the summary for good, mark it, and go on with the next."""
-    part = run.part
+    part, passed = run.part, run.claim.attempts + 1
     assert part is not None
     async with app.db.transaction() as tx:
         await _keep(tx, run, part, Progress(part.state.summary, part.cursor, {}))
@@ -352,8 +386,24 @@ async def _pass_over(app: App, run: Run, error: Exception) -> None:
                     tx, run.claim, line.message_id, type(error).__name__, app.clock.now()
                 )
         await narrow_task(tx, run.claim, None, 0)
-        await _put_off(app, tx, run, error, minutes=0, attempts=0)
+        minutes = retry_minutes(passed) if passed >= PASSED_BEFORE_WAITING else 0
+        await _put_off(app, tx, run, error, minutes=minutes, attempts=passed)
+        is_news = minutes > 0 and await _is_news(tx, run.claim.chat, app.clock.now())
     logger.warning("turn {} of {} is in no summary: no model takes it", part.cursor, run.claim.chat)
+    if is_news:
+        await alert(app, _refused_often(run.claim.chat), bot_id=run.claim.chat.bot_id)
+
+
+async def _is_news(tx: aiosqlite.Connection, chat: Chat, now: int) -> bool:
+    """Whether operators were not told for a day that no model takes what is said in a chat."""
+    return await claim_alert(tx, f"summary of {chat}", at=now, due_before=now - DAY_MS)
+
+
+def _refused_often(chat: Chat) -> str:
+    return (
+        f"{chat} 的会话概要接连跳过了几轮对话：模型不接受它们，或者答得不能用。"
+        "多半是模型的问题，请检查；会越来越慢地再试，跳过的见 /任务。"
+    )
 
 
 def _size(run: Run) -> int:

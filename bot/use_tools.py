@@ -16,7 +16,9 @@ from bot.conversation.tools import ToolCall, ToolOutput, ToolResult
 from bot.errors import ToolError
 from bot.model import Chat, ToolUse
 from bot.scene import Scene
-from bot.text import ELLIPSIS, many_lines
+from bot.store.messages import messages_by_rows
+from bot.store.tool_history import RECALLED_RESULT
+from bot.text import ELLIPSIS, clipped, many_lines
 from bot.tools.tool import Surroundings, Tool
 
 MAX_RESULT_CHARS = 4_000
@@ -80,6 +82,8 @@ async def use_tools(
         surroundings = surroundings.showing([result])
         # At once: what is recalled while the next tool works stops the turn.
         app.floor.shows(surroundings.scene.question, surroundings.shown_rows)
+        # And what was recalled while this one worked, after it had read it, is found here.
+        result = await _standing(app, result)
         lessons = ""
         if result.is_error:
             chat = surroundings.scene.chat
@@ -100,7 +104,7 @@ async def _result(
         async with limit:
             output = await tool.run(surroundings, arguments)
     except (ArgumentsInvalid, ToolError) as error:
-        return ToolResult(_short(str(error)), is_error=True)
+        return ToolResult(clipped(str(error), MAX_ERROR_CHARS), is_error=True)
     except TimeoutError as error:
         if not limit.expired():
             return _broken(call, error)
@@ -119,14 +123,19 @@ async def _result(
     return ToolResult(str(output))
 
 
+async def _standing(app: App, result: ToolResult) -> ToolResult:
+    """Return a result, without its text if it shows a message that is gone by now."""
+    if not result.message_ids:
+        return result
+    standing = {stored.row_id for stored in await messages_by_rows(app.db, result.message_ids)}
+    is_whole = standing.issuperset(result.message_ids)
+    return result if is_whole else replace(result, text=RECALLED_RESULT)
+
+
 def _broken(call: ToolCall, error: BaseException) -> ToolResult:
     logger.warning("the tool {} failed: {}", call.name, type(error).__name__)
     logger.opt(exception=error).debug("the tool {} failed", call.name)
     return ToolResult("工具出错", is_error=True)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MAX_ERROR_CHARS else text[: MAX_ERROR_CHARS - 1] + ELLIPSIS
 
 
 def _bounded(result: ToolResult) -> ToolResult:

@@ -13,15 +13,18 @@ from bot.commands.pages import Item, paged
 from bot.model import StoredMessage
 from bot.search.grams import fold
 from bot.search_messages import search_messages
-from bot.store.message_search import Window, called, kept
+from bot.store.members import bearers
+from bot.store.message_search import Window, kept
 from bot.store.sessions import session_state
 from bot.text import ELLIPSIS, display_name, single_line, whole_characters
 
 USAGE = (
     "用法：/搜 词 [@某人] [自 2026-08-01] [至 2026-08-31] [页 2]。"
-    "词可以有几个，要都出现；带空格的词写在引号里。"
+    "词可以有几个，要都出现；带空格的词或名字写在引号里。"
 )
 NOT_WHOLE = "更早的消息还没有都找过。(Older messages are not all searched.)"
+BY_MEANING = "没有一字不差的，这些可能有关 (no exact match; these may be related)："
+BY_WORDS = "没有一字不差的，这些有其中的字词 (no exact match; these have some of the words)："
 MAX_FOUND = 100
 PAGE_ITEMS = 10
 RELATED = 10
@@ -34,7 +37,7 @@ BEFORE_CHARS = 20
 
 _SINCE, _UNTIL, _PAGE = frozenset({"自", "从"}), frozenset({"至", "到"}), "页"
 _SIGNALS = _SINCE | _UNTIL | {_PAGE}
-_WORD = re.compile(r'"([^"]+)"|“([^”]+)”|(\S+)')
+_WORD = re.compile(r'(@?)(?:"([^"]+)"|“([^”]+)”)|(\S+)')
 _DAY = re.compile(r"(?:(\d{4})[-/.年])?(\d{1,2})[-/.月](\d{1,2})[日号]?")
 
 
@@ -53,10 +56,16 @@ class Wanted:
     def __str__(self) -> str:
         """How it is typed, the page apart."""
         words = [f'"{word}"' if _needs_quotes(word) else word for word in self.keywords]
-        words += [f"@{who}" for who in self.people]
+        words += [f"@{_quoted(who)}" for who in self.people]
         words += [f"自 {self.since}"] if self.since else []
         words += [f"至 {self.until}"] if self.until else []
         return single_line(" ".join(words))
+
+
+def _quoted(name: str) -> str:
+    if not any(map(str.isspace, name)):
+        return name
+    return f"“{name}”" if '"' in name else f'"{name}"'
 
 
 def _needs_quotes(word: str) -> bool:
@@ -69,9 +78,7 @@ async def search_chat(call: Call) -> str:
     wanted = read_search(call.arguments, call.message.mentions, today)
     window = await _window(call, wanted)
     found = await kept(call.app.db, call.chat, wanted.keywords, window, MAX_FOUND)
-    later = (
-        "" if found.is_whole else "更早的消息还没有都找过。(Older messages are not all searched.)"
-    )
+    later = "" if found.is_whole else NOT_WHOLE
     if not found.messages:
         return await _related(call, wanted, window, later)
     lines = [Item(_line(call, one, wanted.keywords)) for one in found.messages]
@@ -91,7 +98,7 @@ async def _related(call: Call, wanted: Wanted, window: Window, later: str) -> st
     lines = [_line(call, stored, wanted.keywords) for stored in likely]
     if not lines:
         return "\n".join(filter(None, ("没有找到。(Nothing was found.)", later)))
-    heading = "没有一字不差的，这些可能有关 (no exact match; these may be related)："
+    heading = BY_WORDS if found.is_lexical_only else BY_MEANING
     return "\n".join(filter(None, (heading, *lines, later)))
 
 
@@ -100,8 +107,13 @@ async def _window(call: Call, wanted: Wanted) -> Window:
     sender_id = await _sender_id(call, wanted.people)
     session = await session_state(call.app.db, call.chat)
     since = _midnight(wanted.since, zone) if wanted.since else None
-    until = _midnight(wanted.until + timedelta(days=1), zone) if wanted.until else None
+    until = _midnight(_day_after(wanted.until), zone) if wanted.until else None
     return Window(sender_id, since, until, not_before=session.cleared_before)
+
+
+def _day_after(day: date) -> date:
+    """Return the next day; the last day that there is has none."""
+    return day if day == date.max else day + timedelta(days=1)
 
 
 def _midnight(day: date, zone: ZoneInfo) -> int:
@@ -116,7 +128,7 @@ async def _sender_id(call: Call, people: Sequence[str]) -> str | None:
     [who] = people
     if who.isascii() and who.isdigit():
         return who
-    ids = await called(call.app.db, call.chat, who)
+    ids = await bearers(call.app.db, call.chat, who)
     if len(ids) != 1:
         problem = "这里没有人叫这个名字" if not ids else "这里有几个人叫过这个名字"
         raise Refusal(f"{problem}，请直接 @ 对方。(Please mention the person.)")
@@ -191,8 +203,12 @@ def read_search(arguments: str, mentions: Iterable[str], today: date) -> Wanted:
 def _typed(arguments: str) -> Iterator[tuple[str, bool]]:
     """Yield the words that were typed, each with whether it was quoted."""
     for found in _WORD.finditer(arguments):
-        quoted = found[1] or found[2]
-        yield (quoted, True) if quoted else (found[3], False)
+        at, quoted = found[1], found[2] or found[3]
+        if quoted and not at:
+            yield quoted, True
+        else:
+            # A name with spaces is quoted behind its @.
+            yield (f"@{quoted}" if quoted else found[4]), False
 
 
 def _day(words: Iterator[tuple[str, bool]], today: date) -> date:

@@ -8,12 +8,12 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import dropwhile, takewhile
+from itertools import accumulate, dropwhile, takewhile
 
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.tokens import CountTokens
 from bot.conversation.tools import ToolSpec
 from bot.conversation.turn_request import Messages, TurnRequest
-from bot.llm.protocol import PromptMessage
 from bot.model import TurnLine
 from bot.text import ELLIPSIS, clipped, json_line, whole_characters
 
@@ -61,11 +61,20 @@ def tokens(messages: Messages, count: CountTokens) -> int:
     return sum([count(each.content) for each in messages]) + _beside(messages)
 
 
-@lru_cache(maxsize=64)
 def tool_tokens(tools: tuple[ToolSpec, ...], count: CountTokens) -> int:
     """Return the estimated tokens of what is said of tools."""
+    return sum(_tokens_of_each(tools, count))
+
+
+def affordable(tools: tuple[ToolSpec, ...], count: CountTokens, room: int) -> int:
+    """Return how many of the first tools fit into ``room`` tokens."""
+    return sum(taken <= room for taken in accumulate(_tokens_of_each(tools, count)))
+
+
+@lru_cache(maxsize=64)
+def _tokens_of_each(tools: tuple[ToolSpec, ...], count: CountTokens) -> tuple[int, ...]:
     told = ((each.name, each.description, dict(each.parameters)) for each in tools)
-    return sum(count(json.dumps(each, ensure_ascii=False)) for each in told)
+    return tuple(count(json.dumps(each, ensure_ascii=False)) for each in told)
 
 
 def _beside(messages: Messages) -> int:

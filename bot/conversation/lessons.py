@@ -39,7 +39,6 @@ HEAD = "以前遇到类似错误时这样解决过（仅供参考）："
 
 _VALUE = "<值>"
 _RUN_OF_VALUES = re.compile(rf"{_VALUE}(?:[\s、,]*{_VALUE})+")
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}")
 _CJK = "\u2e80-\u9fff\uf900-\ufaff\uac00-\ud7ff\U00020000-\U0003ffff"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _WORD = re.compile(rf"(?:(?![{_CJK}])\w)+")
@@ -66,7 +65,7 @@ _QUOTED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class Tried:
     """One call of a tool in a turn, and what it came to."""
 
     tool: str
@@ -77,7 +76,7 @@ class Attempt:
     """The lessons that stood beside the error."""
 
 
-def learned(attempts: Sequence[Attempt], words: Mapping[str, frozenset[str]]) -> list[Lesson]:
+def learned(attempts: Sequence[Tried], words: Mapping[str, frozenset[str]]) -> list[Lesson]:
     """Return what the calls of a turn teach: each error that was followed by a success of the same
     tool, once.
 
@@ -97,12 +96,12 @@ def learned(attempts: Sequence[Attempt], words: Mapping[str, frozenset[str]]) ->
     return list(found.values())[-MAX_LEARNED:]
 
 
-def helpful(attempts: Sequence[Attempt]) -> frozenset[int]:
+def helpful(attempts: Sequence[Tried]) -> frozenset[int]:
     """Return the lessons that stood beside an error whose retry succeeded."""
     return frozenset(number for failed, _ in _solved(attempts) for number in failed.attached)
 
 
-def _solved(attempts: Sequence[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
+def _solved(attempts: Sequence[Tried]) -> Iterator[tuple[Tried, Tried]]:
     """Yield each failure with the next success of the same tool, if there is one."""
     for at, failed in enumerate(attempts):
         if failed.result.is_error:
@@ -261,8 +260,8 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _name(name: str, words: frozenset[str]) -> str:
-    """Return a parameter's name; what is no name that a tool would have is somebody's words."""
-    return name if name in words or _PLAIN_NAME.fullmatch(name) else "<参数>"
+    """Return a parameter's name, on one line; what is no name of the tool is somebody's words."""
+    return single_line(name) if name in words else "<参数>"
 
 
 def _shape(value: Any, words: frozenset[str]) -> str:
@@ -285,7 +284,7 @@ def _text_shape(value: str, words: frozenset[str]) -> str:
     if not plain:
         return "<空>"
     if plain in words:
-        return plain
+        return single_line(plain)
     if _DATE.fullmatch(plain):
         return "<日期和时间>" if ":" in plain else "<日期>"
     if _MASKS[0][0].fullmatch(plain):

@@ -100,18 +100,22 @@ def written(summary: SessionSummary) -> str:
 
 
 def read_summary(text: str) -> SessionSummary:
-    """Return the summary that ``written`` stored."""
+    """Return the summary that ``written`` stored; none if another program wrote it otherwise."""
     if not text:
         return NO_SUMMARY
-    value = json.loads(text)
-    return SessionSummary(
-        tuple(
-            Decision(one["text"], one["author_id"], tuple(one["evidence"]), one["binds"])
-            for one in value["key_decisions"]
-        ),
-        tuple(Discussion(**one) for one in value["past_discussions"]),
-        value["current_discussion"],
-    )
+    try:
+        value = json.loads(text)
+        return SessionSummary(
+            tuple(
+                Decision(one["text"], one["author_id"], tuple(one["evidence"]), one["binds"])
+                for one in value["key_decisions"]
+            ),
+            tuple(Discussion(**one) for one in value["past_discussions"]),
+            value["current_discussion"],
+        )
+    except (ValueError, LookupError, TypeError):
+        # Every turn reads it: better none, which the next one replaces, than no turn.
+        return NO_SUMMARY
 
 
 NO_SUMMARY = SessionSummary()
@@ -149,7 +153,10 @@ class SummaryInput:
 
 
 def summary_input(
-    turns: Iterable[Turn], voices: Mapping[int, Voice], first_day: str
+    turns: Iterable[Turn],
+    voices: Mapping[int, Voice],
+    first_day: str,
+    line_chars: int | None = None,
 ) -> SummaryInput:
     """Return the lines of some turns, one JSON object each, with a number for each.
 
@@ -157,6 +164,7 @@ def summary_input(
         turns: in order.
         voices: who said a message, by its row; bots and the account itself are left out.
         first_day: the local day to assume while no line tells one.
+        line_chars: of each line's text so much is shown, all of it by default.
     """
     lines: list[str] = []
     said: dict[int, Said] = {}
@@ -164,6 +172,8 @@ def summary_input(
     for number, turn in enumerate(turns, start=1):
         for line in filter(_is_read, turn.lines):
             shown = _shown(line)
+            if line_chars is not None:
+                shown["text"] = clipped(shown["text"], line_chars)
             last_day = max(last_day, str(shown.get("at", ""))[:10])
             ref = len(lines) + 1
             lines.append(json_line({"ref": ref, "turn": number, **shown}))
@@ -436,6 +446,9 @@ def _decisions(merge: _Merge, answer: Answered) -> list[Decision]:
     if answer.decisions is None:
         return standing
     named, new = _named(merge, answer.decisions, standing)
+    # What was background may be decided by somebody who may do so: then that is what stands.
+    retold = {_folded(one.text) for one in new}
+    standing = [one for one in standing if _folded(one.text) not in retold]
     dropped = [one for one in standing if one not in named]
     if 2 * len(dropped) > len(merge.previous.key_decisions):
         merge.refusals.append("dropped-unnamed")
@@ -478,6 +491,8 @@ def _named(
         old = entries.get(item.id) or texts.get(_folded(_prefixed(item.text)))
         if isinstance(old, Decision):
             named.add(old)
+            if not old.binds and isinstance(found := _retold(merge, item, old), Decision):
+                new[_folded(found.text)] = found
         elif item.id and not item.text:
             merge.refusals.append("unknown-id")
         elif isinstance(found := _new_decision(merge, item), Decision):
@@ -485,6 +500,14 @@ def _named(
         else:
             merge.refusals.append(found)
     return named, list(new.values())
+
+
+def _retold(merge: _Merge, item: AnsweredDecision, old: Decision) -> Decision | None:
+    """Return a decision that was background as somebody has decided it whose word binds."""
+    if _folded(_prefixed(item.text)) != _folded(old.text):
+        return None
+    found = _new_decision(merge, item)
+    return found if isinstance(found, Decision) and found.binds else None
 
 
 def _new_decision(merge: _Merge, item: AnsweredDecision) -> Decision | Refusal:

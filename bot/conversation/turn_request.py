@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bot.conversation.prompt import answer_text, new_turn_text, question_text
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.tools import ToolCall
-from bot.llm.protocol import PromptMessage
 from bot.model import ToolRound, Turn, TurnLine
 
 RECALLED = "（已撤回）"

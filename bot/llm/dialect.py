@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
+from bot.conversation.prompt_message import Image, PromptMessage
 from bot.conversation.tools import ToolSpec
 from bot.llm.characters import whole_characters
 from bot.llm.plain_tools import in_plain_words
-from bot.llm.protocol import Image, ModelRequest, PromptMessage
+from bot.llm.protocol import ModelRequest
 from bot.llm.rejection import (
     Rejection,
     blames_account,

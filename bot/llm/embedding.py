@@ -15,22 +15,20 @@ from openai import (
     APIConnectionError,
     APIStatusError,
     APITimeoutError,
-    AsyncOpenAI,
-    DefaultAsyncHttpx2Client,
     RequestOptions,
 )
 
 from bot.clock import Clock
-from bot.errors import ModelAnswerInvalid, ModelError, ModelUnavailable, StoreError
+from bot.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from bot.llm.breaker import Breaker
 from bot.llm.completion import NO_TOKENS, Tokens, decode, tokens_in
 from bot.llm.embedder import Vectors, unit_vectors
-from bot.llm.openai_model import is_local
 from bot.llm.protocol import Purpose, UsageRecorder
 from bot.llm.rejection import Rejection, error_for, read_rejection, rejection_in
+from bot.llm.requests import Spent, client_of, keep_usage
 from bot.llm.retry import RetryPolicy, retry_after_seconds
 from bot.llm.routing import Route
-from bot.model import Chat, Usage
+from bot.model import Chat
 
 EMBEDDINGS_PATH = "/embeddings"
 PURPOSE: Purpose = "embed"
@@ -90,12 +88,7 @@ class EndpointEmbedder:
         self._breaker = Breaker()
         self._dimensions: int | None = None
         self._portion = PORTION
-        self._client = AsyncOpenAI(
-            api_key=route.endpoint.api_key,
-            base_url=route.endpoint.base_url,
-            max_retries=0,
-            http_client=DefaultAsyncHttpx2Client(trust_env=not is_local(route.endpoint.base_url)),
-        )
+        self._client = client_of(route.endpoint)
 
     @property
     def id(self) -> str:
@@ -220,25 +213,9 @@ class EndpointEmbedder:
         self._dimensions = dimensions
 
     async def _keep(self, started: int, tokens: Tokens, error: str, chat: Chat | None) -> None:
-        """Record one usage row. A row that cannot be kept does not cost the answer it is about."""
-        now = self._clock.now()
-        usage = Usage(
-            purpose=PURPOSE,
-            model=self._route.model,
-            endpoint=self._route.endpoint.name,
-            at=now,
-            duration_ms=now - started,
-            prompt_tokens=tokens.prompt,
-            cached_tokens=tokens.cached,
-            completion_tokens=tokens.completion,
-            ok=not error,
-            error=error,
-            chat=chat,
-        )
-        try:
-            await self._record(usage)
-        except StoreError as failure:
-            log.error("a usage row was not kept: %s", failure)
+        ended = self._clock.now()
+        spent = Spent(PURPOSE, self._route, chat, started, ended, tokens, error)
+        await keep_usage(self._record, spent)
 
 
 def read_vectors(body: object, count: int, where: str) -> Vectors:

@@ -10,36 +10,33 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from openai import (
     APIConnectionError,
     APIStatusError,
     APITimeoutError,
     AsyncOpenAI,
-    DefaultAsyncHttpx2Client,
     RequestOptions,
     Timeout,
 )
 
 from bot.clock import Clock
+from bot.conversation.prompt_message import PromptMessage
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
     ModelError,
     ModelRefused,
     ModelUnavailable,
-    StoreError,
 )
 from bot.llm.breaker import Breaker
 from bot.llm.completion import NO_TOKENS, Completion, Tokens, decode, read_completion, tokens_in
 from bot.llm.dialect import Dialect, adapted, parameters
-from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage, Purpose, UsageRecorder
+from bot.llm.protocol import ModelAnswer, ModelRequest, Purpose, UsageRecorder
 from bot.llm.rejection import Rejection, error_for, read_rejection, rejection_in
+from bot.llm.requests import Spent, client_of, keep_usage
 from bot.llm.retry import RetryPolicy, retry_after_seconds
 from bot.llm.routing import SLOTS, Endpoint, Route, Routes
-from bot.model import Usage
 
 COMPLETIONS_PATH = "/chat/completions"
 
@@ -284,36 +281,14 @@ class OpenAIModel:
     async def _keep(
         self, route: Route, request: ModelRequest, started: int, tokens: Tokens, error: str
     ) -> None:
-        """Record one usage row. A row that cannot be kept does not cost the answer it is about."""
-        now = self._clock.now()
-        usage = Usage(
-            purpose=request.purpose,
-            model=route.model,
-            endpoint=route.endpoint.name,
-            at=now,
-            duration_ms=now - started,
-            prompt_tokens=tokens.prompt,
-            cached_tokens=tokens.cached,
-            completion_tokens=tokens.completion,
-            ok=not error,
-            error=error,
-            chat=request.chat,
-        )
-        try:
-            await self._record(usage)
-        except StoreError as failure:
-            log.error("a usage row was not kept: %s", failure)
+        ended = self._clock.now()
+        spent = Spent(request.purpose, route, request.chat, started, ended, tokens, error)
+        await keep_usage(self._record, spent)
 
     def _client(self, endpoint: Endpoint) -> AsyncOpenAI:
         client = self._clients.get(endpoint)
         if client is None:
-            client = self._clients[endpoint] = AsyncOpenAI(
-                api_key=endpoint.api_key,
-                base_url=endpoint.base_url,
-                max_retries=0,
-                # A proxy from the environment is for the world, not for a server on this machine.
-                http_client=DefaultAsyncHttpx2Client(trust_env=not is_local(endpoint.base_url)),
-            )
+            client = self._clients[endpoint] = client_of(endpoint)
         return client
 
 
@@ -350,15 +325,6 @@ def combined(failures: Sequence[ModelError]) -> ModelError:
         status=unavailable.status,
         retry_after_seconds=unavailable.retry_after_seconds,
     )
-
-
-def is_local(base_url: str) -> bool:
-    """Say whether ``base_url`` is on this machine."""
-    host = urlsplit(base_url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _rejected(rejection: Rejection, route: Route) -> _Exchange:

@@ -4,9 +4,10 @@ See ``docs/architecture.md``, "Models".
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.tools import ToolCall, ToolSpec
 from bot.model import Chat, Usage
 
@@ -25,30 +26,6 @@ Purpose = Literal[
 
 UsageRecorder = Callable[[Usage], Awaitable[None]]
 """Keeps one usage row; given by the store, so that neither room imports the other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """A picture that a message of a prompt shows."""
-
-    media_type: str
-    data: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PromptMessage:
-    """One message of a prompt."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str
-    calls: tuple[ToolCall, ...] = ()
-    """Of an assistant's: the tools it wanted used. Their results follow, in order."""
-    call_id: str = ""
-    """Of a tool's: the call that this is the result of."""
-    model: str = ""
-    """Of both: whose calls they are. Another model is told of them in plain words."""
-    images: tuple[Image, ...] = ()
-    """Shown behind the text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 LENGTH_SHARE = 0.75
-"""How much being longer than others counts against a text: BM25's b."""
+"""How much being longer than others counts against an entry: BM25's b."""
+
+MESSAGE_LENGTH_SHARE = 0.4
+"""And against a message: people who write more say more, they do not pad."""
 
 SATURATION = 1.2
 """BM25's k1."""
@@ -38,9 +41,9 @@ def bm25(
     return scores
 
 
-def gain(relative_length: float) -> float:
+def gain(relative_length: float, length_share: float = LENGTH_SHARE) -> float:
     """Return how much a find counts in a text, 1 in one of middling length."""
-    excess = 1 - LENGTH_SHARE + LENGTH_SHARE * relative_length
+    excess = 1 - length_share + length_share * relative_length
     return (SATURATION + 1) / (1 + SATURATION * excess)
 
 

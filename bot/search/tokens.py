@@ -14,9 +14,6 @@ from bot.text import without_invisible
 MAX_PHRASES = 32
 """A longer question is its beginning and its end: each phrase costs a look into the index."""
 
-MAX_PHRASE_WORDS = 64
-"""A longer keyword is looked up by its beginning."""
-
 _CJK_LETTERS = (
     "\u1100-\u11ff\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3041-\u3096"
     "\u309d-\u309f\u30a1-\u30fa\u30fc-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -85,21 +82,6 @@ def index_pairs(text: str, where: str = "") -> str:
     """
     neighbours = pairwise(_words(text))
     return " ".join(where + a + b for a, b in neighbours if _CJK.match(a) and _CJK.match(b))
-
-
-def keyword_phrase(text: str) -> str:
-    """Return the MATCH expression for what contains ``text`` word by word, ``""`` if it has none.
-
-    It finds every text that contains ``text`` and may find others, which differ in signs, width or
-    case; the first and the last word are left out if they might be parts of longer ones.
-    """
-    words = _words(text)
-    first, last = 0, len(words)
-    if last > 1 and not _CJK.match(words[0]):
-        first = 1
-    if last - first > 1 and not _CJK.match(words[-1]):
-        last -= 1
-    return _phrase(words[first:last][:MAX_PHRASE_WORDS])
 
 
 def _phrase(words: Iterable[str]) -> str:

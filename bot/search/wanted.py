@@ -12,6 +12,14 @@ Lean = Literal["", "late", "early"]
 """Whether a question asks for how things stand now, or for how they began."""
 
 _SELF = re.compile(r"(?<![自和])[我俺咱](?![们俩])|\b(?:I|my|me|mine)\b")
+_ADDRESS = re.compile(
+    r"[帮替跟和给]我(?=[查找看问搜说讲想翻])|告诉我|提醒我|让我(?=[查找看想])"
+    r"|我(?:就|只)?[想要](?:要)?(?=知道|问|了解|打听|查)|我(?=问[一下个]|不?知道|不?记得|不?确定|忘)"
+    r"|\b(?:tell|show|remind) me\b|\blet me know\b|\bI (?:want|need|would like) to know\b"
+    r"|\bI (?:wonder|forgot|forget|remember|don't (?:know|remember))\b",
+    re.I,
+)
+"""How somebody asks for whatever it is: no question about themself."""
 _LATE = re.compile(
     r"现在|目前|如今|最后|最终|最近|最新|[改变换调][成到为]"
     r"|\b(?:now|latest|last|currently|finally|changed)\b",
@@ -51,7 +59,7 @@ def wanted(question: str, speakers: Iterable[tuple[str, str]]) -> Wanted:
     """
     late, early = _LATE.search(question), _EARLY.search(question)
     return Wanted(
-        is_of_self=bool(_SELF.search(question)),
+        is_of_self=bool(_SELF.search(_ADDRESS.sub(" ", question))),
         wants_number=bool(_AMOUNT.search(question)),
         lean="" if bool(late) == bool(early) else "late" if late else "early",
         named=frozenset(who for who, name in speakers if name and name in question),

@@ -41,6 +41,13 @@ async def members_named(db: Database, chat: Chat, name: str, limit: int) -> list
         return [_membership(row) async for row in found]
 
 
+async def bearers(db: Database, chat: Chat, name: str) -> list[str]:
+    """Return the user ids of who has, or ever had, exactly this name in a group."""
+    async with db.reader() as connection:
+        found = _sql.bearers(connection, **chat_key(chat), name=name)
+        return [row["user_id"] async for row in found]
+
+
 def _membership(row: aiosqlite.Row) -> Membership:
     return Membership(*row)
 

@@ -24,7 +24,7 @@ from bot.search.grams import (
     sender_token,
     word_token,
 )
-from bot.search.ranking import gain, rarity
+from bot.search.ranking import MESSAGE_LENGTH_SHARE, gain, rarity
 from bot.search.segment import cut
 from bot.store.database import Database
 from bot.store.messages import END_OF_TIME, by_rows_call, chat_key, stored_message
@@ -59,9 +59,6 @@ SENDER_WEIGHT = 0.6
 
 DAY_WEIGHT = 0.8
 """That it was said on a day that the question names."""
-
-THREAD_MESSAGES = 8
-"""So much of a thread is context."""
 
 EARLIEST_HOURS, LATEST_HOURS = 12, 14
 """How far behind and before UTC a local time may be."""
@@ -341,7 +338,7 @@ def _ranked(
     texts = {row["id"]: fold(row["text"]) for row in _texts(connection, place, parts)}
     mean = max(1.0, sum(map(len, texts.values())) / max(1, len(texts)))
     hits = [
-        Hit(row, gain(len(text) / mean) * weight)
+        Hit(row, gain(len(text) / mean, MESSAGE_LENGTH_SHARE) * weight)
         for row, text in texts.items()
         if (weight := sum(finds.weights[p] for p in parts[row] if _holds(wanted, p, text)))
     ]
@@ -436,106 +433,3 @@ def _named(connection: sqlite3.Connection, place: _Place, question: str) -> dict
     named = {row["member_id"]: fold(row["name"]) for row in rows}
     shown = [(member_id, name) for member_id, name in named.items() if name not in hidden]
     return dict(shown[:MAX_NAMED])
-
-
-async def called(db: Database, chat: Chat, name: str) -> list[str]:
-    """Return the user ids of who has, or ever had, a name in a group."""
-    async with db.reader() as connection:
-        return [r["user_id"] async for r in _sql.called(connection, **chat_key(chat), name=name)]
-
-
-# --- what stands around a message ---------------------------------------------------------------
-
-
-async def neighbours(
-    db: Database,
-    chat: Chat,
-    row_id: int,
-    *,
-    before: int,
-    after: int,
-    sender_id: str | None = None,
-    within_ms: int | None = None,
-) -> list[StoredMessage]:
-    """Return what was said around a message, the oldest first, without the message itself.
-
-    Args:
-        db: the database.
-        chat: where the message is; one of another chat has no neighbours.
-        row_id: the message.
-        before: so many messages that were said sooner, at most.
-        after: so many that were said later.
-        sender_id: only what this person said. Give ``within_ms`` too: who seldom speaks is
-            looked for for long.
-        within_ms: only what was said so near in time.
-    """
-    work = partial(_neighbours, chat=chat, row_id=row_id, sender_id=sender_id, within_ms=within_ms)
-    return await _read(db, partial(work, before=before, after=after))
-
-
-def _neighbours(
-    connection: sqlite3.Connection,
-    chat: Chat,
-    row_id: int,
-    sender_id: str | None,
-    within_ms: int | None,
-    before: int,
-    after: int,
-) -> list[StoredMessage]:
-    place = _place(connection, chat, Window())
-    rows = _standing(connection, place, row_id) if place else []
-    if not rows:
-        return []
-    [row] = rows
-    around = {"row_id": row_id, "sender_id": sender_id, "chat_id": row["chat_id"]}
-    around |= {"sent_at": row["sent_at"], "since": 0, "until": END_OF_TIME}
-    if within_ms is not None:
-        around["since"], around["until"] = row["sent_at"] - within_ms, row["sent_at"] + within_ms
-    sooner = run(connection, (_sql.before, {**around, "limit": before}))
-    later = run(connection, (_sql.after, {**around, "limit": after}))
-    return [stored_message(one, chat) for one in (*reversed(sooner), *later)]
-
-
-def _standing(connection: sqlite3.Connection, place: _Place, row_id: int) -> list[sqlite3.Row]:
-    return run(connection, (_sql.standing, {"row_id": row_id, "chat_id": place.chat_id}))
-
-
-async def thread_of(
-    db: Database, chat: Chat, row_id: int, limit: int = THREAD_MESSAGES
-) -> list[StoredMessage]:
-    """Return what a message answers, what that answers, and what answers the message itself.
-
-    The oldest first, without the message, at most ``limit``: what it answers comes before answers
-    to it. What is recalled or forgotten is left out, and the thread goes on behind it.
-    """
-    return await _read(db, partial(_thread, chat=chat, row_id=row_id, limit=limit))
-
-
-def _thread(
-    connection: sqlite3.Connection, chat: Chat, row_id: int, limit: int
-) -> list[StoredMessage]:
-    place = _place(connection, chat, Window())
-    standing = _standing(connection, place, row_id) if place else []
-    if not standing:
-        return []
-    found: list[int] = []
-    rows = standing
-    while len(found) < limit and rows and rows[0]["reply_to"]:
-        rows = run(connection, (_sql.answered, _from(rows[0], rows[0]["reply_to"])))
-        if not rows or rows[0]["id"] in (*found, row_id):
-            break
-        found.append(rows[0]["id"])
-    answers = {**_from(standing[0], standing[0]["platform_id"]), "limit": limit - len(found)}
-    found += [row["id"] for row in run(connection, (_sql.answers, answers))]
-    kept = [stored_message(row, chat) for row in run(connection, by_rows_call(found))]
-    told = (one for one in kept if one.message.kind == "chat" and one.message.text)
-    return sorted(told, key=lambda one: (one.message.sent_at, one.row_id))
-
-
-def _from(row: sqlite3.Row, platform_id: str) -> dict[str, int | str]:
-    return {
-        "chat_id": row["chat_id"],
-        "row_id": row["id"],
-        "sent_at": row["sent_at"],
-        "platform_id": platform_id,
-    }

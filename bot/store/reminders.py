@@ -79,10 +79,19 @@ async def add_reminder(
 
 
 async def due_reminders(
-    db: Database, bot_ids: Iterable[str], now: int, limit: int
+    db: Database, bot_ids: Iterable[str], now: int, limit: int, *, of_a_chat: int
 ) -> list[DueReminder]:
-    """Return the reminders of some accounts whose time has come, oldest first."""
-    asked = {"bot_ids": json.dumps(list(bot_ids)), "now": now, "limit": limit}
+    """Return the reminders of some accounts whose time has come: of each chat the oldest first.
+
+    Args:
+        db: the database.
+        bot_ids: the accounts.
+        now: UTC milliseconds.
+        limit: how many at most.
+        of_a_chat: how many of them may be of one chat.
+    """
+    bounds = {"now": now, "limit": limit, "of_a_chat": of_a_chat}
+    asked = {"bot_ids": json.dumps(list(bot_ids)), **bounds}
     async with db.reader() as connection:
         rows = [row async for row in _sql.due(connection, **asked)]
     return [

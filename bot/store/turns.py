@@ -135,9 +135,9 @@ async def finish_turn(
     await _sql.finish_turn(tx, id=turn_id, state=ending, at=at, error=error)
 
 
-async def settle_turns(tx: aiosqlite.Connection, bot_id: str, before: int) -> None:
+async def settle_turns(tx: aiosqlite.Connection, bot_id: str, before: int, now: int) -> None:
     """Take as sent what a dead process of this account was sending."""
-    await _sql.settle_turns(tx, bot_id=bot_id, before=before)
+    await _sql.settle_turns(tx, bot_id=bot_id, before=before, now=now)
 
 
 async def sent_count(db: Database, chat: Chat) -> int:

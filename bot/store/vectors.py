@@ -9,11 +9,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from bot.search.matrix import PAGE_SLOTS
 from bot.store.database import Database
 from bot.store.queries import load
 from bot.store.sqlite import run, visit
 
-PAGE_SLOTS = 64
 FOREIGN_PAGES = 64
 """Pages of other spaces that go with each lot; no page has less than one message."""
 

@@ -13,7 +13,7 @@ from bot.conversation.tools import ToolOutput, ToolSpec
 from bot.errors import ToolError
 from bot.model import StoredMessage
 from bot.search_messages import latest_messages, messages_around, search_messages
-from bot.store.members import members_named
+from bot.store.members import bearers, members_named
 from bot.store.message_search import Window, keyword_hits
 from bot.text import clipped, display_name, json_line
 from bot.tools.arguments import Arguments, read, schema_of
@@ -23,6 +23,8 @@ BOT = "BOT"
 """What prompts call the bot account."""
 
 NOTHING = "没有找到。已经在对话里的、撤回了的消息不会列出。"
+
+WORDS_ALONE = "（这次只按字词找，没能按意思找）"
 
 GLANCE_CHARS = 160
 """Of a message in a list so much is shown."""
@@ -59,6 +61,8 @@ class _Told:
     max_chars: int
     marked: frozenset[int] = frozenset()
     """Those that were found, where others stand beside them."""
+    note: str = ""
+    """What the model has to know beside."""
 
 
 class ChatHistory:
@@ -118,10 +122,13 @@ async def _sender_id(surroundings: Surroundings, sender: str) -> str | None:
         return sender
     if not chat.is_group:
         raise ToolError("私聊里 sender 只能是对方的 QQ 号或 BOT。")
-    found = await members_named(surroundings.app.db, chat, sender, 2)
-    if len(found) != 1:
+    db = surroundings.app.db
+    ids = await bearers(db, chat, sender)
+    # A part of a name will do where nobody bears it whole.
+    ids = ids or [one.user_id for one in await members_named(db, chat, sender, 2)]
+    if len(ids) != 1:
         raise ToolError("这个名字不是恰好一个人，请改用 QQ 号（可以先用 member_info 查）。")
-    return found[0].user_id
+    return ids[0]
 
 
 async def _listed(
@@ -162,7 +169,8 @@ async def _searched(surroundings: Surroundings, asked: Asked, window: Window) ->
     hits = [hit.stored for hit in found.hits]
     beside = [stored for hit in found.hits for stored in hit.context]
     marked = frozenset(hit.row_id for hit in hits) if beside else frozenset[int]()
-    return _Told(_each_once([*hits, *beside]), GLANCE_CHARS, marked)
+    note = WORDS_ALONE if found.is_lexical_only else ""
+    return _Told(_each_once([*hits, *beside]), GLANCE_CHARS, marked, note)
 
 
 def _newest_first(messages: Iterable[StoredMessage]) -> list[StoredMessage]:
@@ -186,10 +194,12 @@ def _output(surroundings: Surroundings, told: _Told) -> ToolOutput:
             break
         lines[stored.row_id] = line
     if not lines:
-        return ToolOutput(NOTHING)
+        return ToolOutput(NOTHING + told.note)
     shown = [lines[stored.row_id] for stored in in_order(seen) if stored.row_id in lines]
     if left := len(seen) - len(lines):
         shown.append(f"（还有 {left} 条放不下，可以缩小范围再查）")
+    if told.note:
+        shown.append(told.note)
     return ToolOutput("\n".join(shown), tuple(lines))
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.llm.protocol import ModelRequest, PromptMessage
+from bot.conversation.prompt_message import PromptMessage
+from bot.llm.protocol import ModelRequest
 from bot.model import Scope
 from bot.simulate.provider import ModelServer, Outcome, ReceivedRequest, Silence
 from tests.e2e.harness import WAIT_SECONDS, RunningBot, prompt, until

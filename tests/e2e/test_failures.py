@@ -12,11 +12,12 @@ import pytest
 from bot.app import App, model_config, open_app
 from bot.clock import SystemClock
 from bot.config import load_config
+from bot.conversation.prompt_message import PromptMessage
 from bot.converse import converse
 from bot.errors import ModelUnavailable
 from bot.ingest import ingest
 from bot.llm.openai_model import OpenAIModel, Patience
-from bot.llm.protocol import ModelRequest, PromptMessage
+from bot.llm.protocol import ModelRequest
 from bot.llm.routing import Routes
 from bot.model import Usage
 from bot.simulate import (

@@ -1,14 +1,26 @@
 """Conversations of a running bot: over kills, in the worker's hands, and from the command line."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bot.simulate.provider import ModelServer, ReceivedRequest
+from bot.simulate import Utterance
+from bot.simulate.provider import ModelServer, ReceivedRequest, Silence
 from tests.e2e.command import Outcome, command
-from tests.e2e.harness import KEY, QUICK, Room, RunningBot, new_room, prompt, until, whole_prompt
+from tests.e2e.harness import (
+    KEY,
+    QUICK,
+    Room,
+    RunningBot,
+    new_room,
+    prompt,
+    until,
+    whole_prompt,
+)
+from tests.store.rows import indexed
 
 SETTINGS = {**QUICK, "sessionMaxMessages": 4}
 SUMMARY = '{"past_discussions": [{"topic": "算术"}], "current_discussion": "还在数数"}'
@@ -76,6 +88,45 @@ async def test_the_worker_summarises_what_the_next_prompts_show_no_more(
         assert "第1问" in whole_prompt(summarising)
 
 
+async def test_a_window_and_its_summary_survive_a_kill(tmp_path: Path, models: ModelServer):
+    environ = {"WORKER_INTERVAL_SECONDS": "0.2"}
+    async with RunningBot(tmp_path, models, settings=SETTINGS, environ=environ) as bot:
+        room = new_room(bot)
+        for number in range(1, 5):
+            await room.asked(f"第{number}问")
+        await until(lambda: bot.rows("SELECT 1 FROM sessions WHERE compactions = 1"), "a fold")
+        await bot.kill()
+        await bot.start()
+        await room.asked("然后呢")
+        last = bot.requests()[-1]
+        assert answers(last) == 2
+        assert all(f"第{number}问" in whole_prompt(last) for number in (3, 4))
+        assert "还在数数" in prompt(last)[-1]["content"]
+        assert len(bot.requests("summarize")) == 1
+
+
+async def test_a_kill_while_a_summary_is_made_loses_nothing(tmp_path: Path, models: ModelServer):
+    environ = {"WORKER_INTERVAL_SECONDS": "0.2"}
+    async with RunningBot(tmp_path, models, settings=SETTINGS, environ=environ) as bot:
+        room = new_room(bot)
+        for number in range(1, 4):
+            await room.asked(f"第{number}问")
+        models.enqueue(Silence(), purpose="summarize")
+        await room.asked("第4问")
+        await until(lambda: bot.requests("summarize"), "a call")
+        await bot.kill()
+        assert bot.rows("SELECT summary, summary_cursor, window_start FROM sessions") == [
+            ("", 0, 0)
+        ]
+        await bot.start()
+        await until(lambda: bot.rows("SELECT 1 FROM sessions WHERE compactions = 1"), "a fold")
+        again = bot.requests("summarize")[-1]
+        assert all(f"第{number}问" in whole_prompt(again) for number in range(1, 5))
+        await room.asked("然后呢")
+        assert answers(bot.requests()[-1]) == 2
+        assert "还在数数" in prompt(bot.requests()[-1])[-1]["content"]
+
+
 async def _talked(bot: RunningBot) -> Room:
     room = new_room(bot)
     for number in range(1, 4):
@@ -113,6 +164,67 @@ async def test_a_session_is_shown_folded_and_cleared_from_the_command_line(
         assert bot.rows("SELECT 1 FROM messages WHERE text LIKE '%第1问%'")
         told(await session(bot, models, *place, "remove", "--yes"))
         assert not bot.rows("SELECT 1 FROM messages WHERE text LIKE '%第1问%'")
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a reset from the command line leaves."""
+
+    turns: int
+    """Earlier turns in the next prompt."""
+    summary: bool
+    context: bool
+    """What was said before is context of the next question."""
+    search: bool
+    """A search without a date reaches before it."""
+    text: bool
+    """What was said is still stored, in both indices, and found by a search with a date."""
+
+
+MATRIX = {
+    "compact": Left(turns=2, summary=True, context=True, search=True, text=True),
+    "summary": Left(turns=3, summary=True, context=True, search=True, text=True),
+    "reset summary": Left(turns=0, summary=True, context=True, search=True, text=True),
+    "reset all": Left(turns=0, summary=False, context=False, search=False, text=True),
+    "remove --yes": Left(turns=0, summary=False, context=False, search=False, text=False),
+}
+SAID = "湖边的路很好走"
+FOUND = "湖边的路"
+
+
+@pytest.mark.parametrize("deed", MATRIX)
+async def test_each_reset_from_the_command_line_clears_what_it_says_and_nothing_else(
+    tmp_path: Path, models: ModelServer, deed: str
+):
+    left = MATRIX[deed]
+    environ = {"EMBEDDING_MODEL": "vectors-small", "WORKER_INTERVAL_SECONDS": "0.2"}
+    async with RunningBot(tmp_path, models, settings=SETTINGS, environ=environ) as bot:
+        room = await _talked(bot)
+        await room.order("/记住 我每周三开例会", who=room.asker)
+        place = ("group", str(room.id))
+        # There is a summary, whatever is done to it.
+        told(await session(bot, models, *place, "summary"))
+        spoken = await room.say(room.other, SAID)
+        await until(lambda: _kept(bot, spoken)[1:] == (True, True), "both indices")
+        told(await session(bot, models, *place, *deed.split()))
+        await room.asked("然后呢")
+        last = bot.requests()[-1]
+        assert answers(last) == left.turns
+        assert ("还在数数" in whole_prompt(last)) == left.summary
+        assert (f'"text": "{SAID}"' in whole_prompt(last)) == left.context
+        assert (SAID in await room.order(f"/搜 {FOUND}")) == left.search
+        assert (SAID in await room.order(f"/搜 {FOUND} 自 2026-01-01")) == left.text
+        assert _kept(bot, spoken) == ((SAID, True, True) if left.text else ("", False, False))
+        assert "我每周三开例会" in whole_prompt(last)
+
+
+def _kept(bot: RunningBot, spoken: Utterance) -> tuple[str, bool, bool]:
+    """Return the stored text of a message, and whether it is in the index and has a vector."""
+    ((row_id, text),) = bot.rows(
+        "SELECT id, text FROM messages WHERE platform_id = ?", str(spoken.message_id)
+    )
+    vectors = bot.rows("SELECT 1 FROM message_vectors WHERE message_id = ?", row_id)
+    return text, row_id in indexed(bot.database), bool(vectors)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,6 @@ from bot.store.message_search import (
     kept,
     keyword_hits,
     lexical_hits,
-    neighbours,
-    thread_of,
 )
 from bot.store.messages import Recall, recall_message, set_apart
 from tests.store.rows import (
@@ -34,7 +32,6 @@ from tests.store.rows import (
     PRIVATE,
     SECOND,
     carded,
-    own,
     said,
     store,
 )
@@ -374,6 +371,17 @@ async def test_whom_a_question_names_counts_by_all_their_names(db: Database):
     assert await lexical(db, "大熊说项目怎么样") == [rows[4], rows[3]]
 
 
+async def test_names_with_spaces_and_signs_are_names(db: Database):
+    names = ("Big Bear", "小 鱼", 'OR "*"', "🐱 猫")
+    messages = [carded(name, by=f"3000{n}", id=f"c{n}") for n, name in enumerate(names)]
+    messages += [
+        said("项目明天上线", id=f"s{n}", at=NOON + n * MINUTE, by=f"3000{n}") for n in range(4)
+    ]
+    rows = [receipt.row_id for receipt in await store(db, *messages)][4:]
+    for name, row in zip(names, rows, strict=True):
+        assert (await lexical(db, f"{name} 说项目怎么样"))[0] == row
+
+
 async def test_a_question_that_asks_for_nothing_but_a_person_finds_what_they_said(db: Database):
     messages = [
         carded("小鱼", by=ALICE, id="1", at=NOON),
@@ -391,69 +399,3 @@ async def test_a_day_that_a_question_names_counts(year: Database):
     assert best.row_id == found.row_id
     assert len(await lexical(year, "10月1日")) == 2
     assert len(await lexical(year, "10月", limit=99)) == 31 + 16
-
-
-# --- what stands around a message --------------------------------------------------------------
-
-
-async def test_neighbours_stand_in_order_of_time_without_the_message(db: Database):
-    rows = await tell(db, "一", "二", "三", "四", "五")
-    found = await neighbours(db, GROUP, rows[2], before=1, after=5)
-    assert [one.message.text for one in found] == ["二", "四", "五"]
-    assert await neighbours(db, OTHER_GROUP, rows[2], before=1, after=1) == []
-    assert await neighbours(db, GROUP, 999, before=1, after=1) == []
-
-
-async def test_neighbours_are_of_one_person_and_near_if_that_is_asked(db: Database):
-    messages = [
-        said(f"{n}", id=str(n), at=NOON + n * MINUTE, by=BRUNO if n % 2 else ALICE)
-        for n in range(9)
-    ]
-    rows = [receipt.row_id for receipt in await store(db, *messages)]
-    found = await neighbours(
-        db, GROUP, rows[4], before=9, after=9, sender_id=ALICE, within_ms=3 * MINUTE
-    )
-    assert [one.message.text for one in found] == ["2", "6"]
-
-
-async def test_neighbours_that_are_gone_or_no_talk_are_passed_over(db: Database):
-    await store(db, said("/帮助", id="0", at=NOON, kind="command"))
-    rows = await tell(db, "一", "二", "三")
-    async with db.transaction() as tx:
-        await recall_message(tx, Recall(GROUP, "2", ALICE, NOON + DAY))
-    found = await neighbours(db, GROUP, rows[2], before=9, after=0)
-    assert [one.message.text for one in found] == ["一"]
-
-
-async def test_a_thread_is_what_a_message_answers_and_what_answers_it(db: Database):
-    messages = [
-        said("问", id="1", at=NOON),
-        own("答", id="2", at=NOON + 1 * SECOND, reply_to="1"),
-        said("别的", id="3", at=NOON + 2 * SECOND),
-        said("追问", id="4", at=NOON + 3 * SECOND, reply_to="2"),
-        own("再答", id="5", at=NOON + 4 * SECOND, reply_to="4"),
-        said("也问", id="6", at=NOON + 5 * SECOND, reply_to="1"),
-        said("同一个号", id="1", at=NOON + 6 * SECOND),
-    ]
-    rows = [receipt.row_id for receipt in await store(db, *messages)]
-    assert await _thread(db, rows[3]) == ["问", "答", "再答"]
-    assert await _thread(db, rows[0]) == ["答", "也问"]
-    assert await _thread(db, rows[2]) == []
-    assert await _thread(db, rows[3], limit=1) == ["答"]
-    assert await thread_of(db, OTHER_GROUP, rows[3]) == []
-
-
-async def test_a_thread_goes_on_behind_what_is_gone_and_ends_in_a_circle(db: Database):
-    messages = [
-        said("问", id="1", at=NOON, reply_to="3"),
-        said("撤回的", id="2", at=NOON, reply_to="1"),
-        said("追问", id="3", at=NOON, reply_to="2"),
-    ]
-    rows = [receipt.row_id for receipt in await store(db, *messages)]
-    async with db.transaction() as tx:
-        await recall_message(tx, Recall(GROUP, "2", ALICE, NOON + DAY))
-    assert await _thread(db, rows[2]) == ["问"]
-
-
-async def _thread(db: Database, row_id: int, limit: int = 8) -> list[str]:
-    return [one.message.text for one in await thread_of(db, GROUP, row_id, limit)]

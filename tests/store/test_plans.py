@@ -98,8 +98,9 @@ async def test_no_query_scans_a_table_that_grows(db: Database, name: str):
         "messages.newest_with_id",
         "chats.situation",
         "message_search.matches",
-        "message_search.before",
-        "message_search.after",
+        "stretches.up_to",
+        "stretches.behind",
+        "stretches.latest",
     ],
 )
 async def test_the_hottest_reads_sort_nothing(db: Database, name: str):

@@ -329,7 +329,7 @@ async def test_a_question_that_is_recalled_during_the_send_stays_out(db: Databas
     await recall(db)
     if dies:
         async with db.transaction() as tx:
-            await settle_turns(tx, BOT, LATER)
+            await settle_turns(tx, BOT, LATER, LATER)
     else:
         await finish(db, turn_id)
     assert await told(db) == []

@@ -148,7 +148,7 @@ async def test_a_turn_that_was_begun_before_a_crash_counts_as_sent(db: Database)
     running = await take(db, later, at=NOON + MINUTE)
     await take(db, elsewhere, chat=Chat("10002", "group", GROUP.id))
     async with db.transaction() as tx:
-        await settle_turns(tx, BOT, NOON + MINUTE)
+        await settle_turns(tx, BOT, NOON + MINUTE, NOON + MINUTE)
     assert [turn.id for turn in await recent_turns(db, GROUP, 9)] == [turn_id]
     assert await values(db, "SELECT id FROM turns WHERE state = 'sending'") == [
         running,

@@ -2,13 +2,22 @@
 
 from collections.abc import Awaitable, Callable
 
+import aiosqlite
 import numpy as np
 import pytest
 
 from bot.model import Sender
 from bot.search.vectors import SLOT, kept, planes, sketches, slot
 from bot.store.database import Database
-from bot.store.messages import Heard, Recall, drop_quotes, recall_message, replace_text, set_apart
+from bot.store.messages import (
+    Heard,
+    Recall,
+    drop_quotes,
+    erase_chat_text,
+    recall_message,
+    replace_text,
+    set_apart,
+)
 from bot.store.vectors import (
     PAGE_SLOTS,
     Lot,
@@ -210,6 +219,52 @@ async def test_whatever_erases_a_message_erases_its_vector_and_sketch(
     kept_bytes = db.path.read_bytes()
     assert vector not in kept_bytes
     assert sketch[24:] not in kept_bytes
+
+
+async def _erase_chat(tx: aiosqlite.Connection) -> None:
+    await erase_chat_text(tx, 1, NOON + SECOND)
+
+
+async def _forget(tx: aiosqlite.Connection) -> None:
+    await set_apart(tx, 1, NOON + SECOND)
+
+
+async def _take_back(tx: aiosqlite.Connection) -> None:
+    await recall_message(tx, Recall(GROUP, "1", BOT, NOON + SECOND))
+
+
+@pytest.mark.parametrize("erase", [_take_back, _forget, _erase_chat], ids=lambda f: f.__name__)
+async def test_what_is_erased_leaves_both_indices_in_that_transaction_or_neither(
+    db: Database, erase: Callable[[aiosqlite.Connection], Awaitable[None]]
+):
+    await store(db, said(SECRET, id="1"))
+    await embed_all(db)
+    with pytest.raises(LookupError):
+        await _erased_in_vain(db, erase)
+    async with db.reader() as connection:
+        assert await _found(connection) == (True, True)
+    async with db.transaction() as tx:
+        await erase(tx)
+    async with db.reader() as connection:
+        assert await _found(connection) == (False, False)
+
+
+async def _erased_in_vain(
+    db: Database, erase: Callable[[aiosqlite.Connection], Awaitable[None]]
+) -> None:
+    async with db.transaction() as tx:
+        assert await _found(tx) == (True, True)
+        await erase(tx)
+        assert await _found(tx) == (False, False)
+        raise LookupError
+
+
+async def _found(connection: aiosqlite.Connection) -> tuple[bool, bool]:
+    """Whether the message is in the index, and has a vector."""
+    match = "SELECT 1 FROM message_index WHERE message_index MATCH '门牌g1'"
+    words = list(await connection.execute_fetchall(match))
+    vectors = list(await connection.execute_fetchall("SELECT 1 FROM message_vectors"))
+    return bool(words), bool(vectors)
 
 
 async def test_a_message_that_is_recalled_while_it_is_embedded_gets_no_vector(db: Database):

@@ -93,8 +93,8 @@ def test_there_is_always_room_for_something():
         ("glm-4.6", 200_000),
         ("meta-llama/Llama-3.3-70B-Instruct", 131_072),
         ("llama3:8b", 8_192),
-        ("something-new", DEFAULT_WINDOW_TOKENS),
-        ("", DEFAULT_WINDOW_TOKENS),
+        ("something-new", 128_000),
+        ("", 128_000),
     ],
 )
 def test_well_known_models_have_the_windows_that_their_makers_say(model: str, tokens: int):

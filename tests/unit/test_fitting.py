@@ -18,10 +18,10 @@ from bot.conversation.fitting import (
     tokens,
     tool_tokens,
 )
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.tokens import estimator
 from bot.conversation.tools import ToolSpec
 from bot.conversation.turn_request import TurnRequest, round_messages
-from bot.llm.protocol import PromptMessage
 from bot.model import ToolRound, ToolUse, TurnLine, TurnPart
 
 COUNT = estimator("cjk")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bot.conversation.prompt_message import PromptMessage
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
@@ -20,8 +21,9 @@ from bot.errors import (
     StoreBusy,
 )
 from bot.llm.breaker import FAILURES_TO_OPEN, OPEN_MS
-from bot.llm.openai_model import OpenAIModel, Patience, combined, is_local
-from bot.llm.protocol import ModelRequest, PromptMessage, RouteName
+from bot.llm.openai_model import OpenAIModel, Patience, combined
+from bot.llm.protocol import ModelRequest, RouteName
+from bot.llm.requests import is_local
 from bot.llm.retry import RetryPolicy
 from bot.llm.routing import PLACEHOLDER_KEY, SLOTS, ModelConfig, ModelSlot, Routes
 from bot.model import Chat, Usage

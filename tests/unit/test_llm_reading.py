@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.conversation.prompt_message import Image, PromptMessage
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
@@ -24,7 +25,7 @@ from bot.llm.completion import (
     tokens_in,
 )
 from bot.llm.dialect import Dialect, adapted, parameters
-from bot.llm.protocol import Image, ModelRequest, PromptMessage
+from bot.llm.protocol import ModelRequest
 from bot.llm.rejection import error_for, read_rejection, rejection_in
 
 KEYS = (

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from bot.conversation.prompt_message import PromptMessage
 from bot.errors import ModelUnavailable
-from bot.llm.protocol import ChatModel, ModelAnswer, ModelRequest, PromptMessage
+from bot.llm.protocol import ChatModel, ModelAnswer, ModelRequest
 from bot.llm.scripted import ScriptedModel
 
 REQUEST = ModelRequest("chat", (PromptMessage("user", "在吗"),))

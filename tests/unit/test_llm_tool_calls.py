@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.tools import ToolCall, ToolSpec
 from bot.errors import ModelAnswerInvalid, ModelError
 from bot.llm.completion import Completion, assembled, read_completion
 from bot.llm.dialect import Dialect, adapted, parameters, tools_parameter
 from bot.llm.plain_tools import HEADING, in_plain_words
-from bot.llm.protocol import ModelRequest, PromptMessage
+from bot.llm.protocol import ModelRequest
 from bot.llm.rejection import read_rejection, refuses_tools, told_window
 from bot.llm.tool_calls import MAX_ARGUMENTS_CHARS, MAX_CALLS, calls_in
 

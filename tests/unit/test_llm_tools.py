@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.tools import ToolCall, ToolSpec
 from bot.errors import ContextTooLong
 from bot.llm.plain_tools import HEADING
-from bot.llm.protocol import ModelRequest, PromptMessage
+from bot.llm.protocol import ModelRequest
 from bot.llm.routing import ModelConfig, ModelSlot
 from bot.simulate.provider import TOO_LONG_OTHERWISE, Answer, Called, Failure
 from tests.unit.test_llm_openai_model import CHAT, KEY, REQUEST, bench

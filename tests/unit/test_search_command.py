@@ -22,6 +22,7 @@ TODAY = date(2026, 8, 20)
         ("花生 30001", Wanted(("花生",), ("30001",))),
         ("花生 30002", Wanted(("花生", "30002"))),
         ("花生 @小鱼", Wanted(("花生",), ("小鱼",))),
+        ('花生 @"Big Bear" @“小 鱼”', Wanted(("花生",), ("Big Bear", "小 鱼"))),
         ("@ 花生", Wanted(("@", "花生"))),
         ('"@" "页" "自"', Wanted(("@", "页", "自"))),
         ("花生 自 2026-08-01", Wanted(("花生",), since=date(2026, 8, 1))),
@@ -61,7 +62,9 @@ def test_a_day_that_does_not_exist_is_named():
         read_search("花生 自 2026-02-30", (), TODAY)
 
 
-@given(st.text(max_size=30), st.sampled_from(["", " 自 2026-08-01", " 至 8月3日 @小鱼"]))
+@given(
+    st.text(max_size=30), st.sampled_from(["", " 自 2026-08-01", " 至 8月3日 @小鱼", ' @"小 鱼"'])
+)
 def test_what_is_looked_for_can_be_typed_again(words: str, bounds: str):
     try:
         wanted = read_search(words + bounds, (), TODAY)
@@ -71,6 +74,7 @@ def test_what_is_looked_for_can_be_typed_again(words: str, bounds: str):
         return
     again = read_search(f"{wanted} 页 {wanted.page}", (), TODAY)
     assert [word.split() for word in again.keywords] == [word.split() for word in _visible(wanted)]
+    assert [who.split() for who in again.people] == [who.split() for who in wanted.people]
     assert (again.since, again.until, again.page) == (wanted.since, wanted.until, wanted.page)
 
 

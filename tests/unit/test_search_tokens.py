@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.search.tokens import (
@@ -17,7 +17,6 @@ from bot.search.tokens import (
     index_pairs,
     index_words,
     is_exact,
-    keyword_phrase,
     question,
     question_phrases,
 )
@@ -114,41 +113,6 @@ def test_the_words_of_a_text_do_not_depend_on_what_stands_beside_it(before: str,
     ]
 
 
-# --- keywords ---------------------------------------------------------------------------------
-
-
-@given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), min_size=1), st.data())
-def test_any_part_of_a_chinese_text_is_found(text: str, data: st.DataObject):
-    start = data.draw(st.integers(0, len(text) - 1))
-    part = text[start : data.draw(st.integers(start + 1, len(text)))]
-    assert _finds(text, keyword_phrase(part))
-
-
-@given(MIXED, st.data())
-@example("去KTV唱歌", None)
-def test_any_part_of_a_mixed_text_is_found_unless_it_lies_within_words(
-    text: str, data: st.DataObject | None
-):
-    start = data.draw(st.integers(0, len(text))) if data else 2
-    end = data.draw(st.integers(start, len(text))) if data else 5
-    phrase = keyword_phrase(text[start:end])
-    words, whole = index_words(text[start:end]).split(), index_words(text).split()
-    is_run = any(whole[at : at + len(words)] == words for at in range(len(whole)))
-    has_cjk = any(len(word) == 1 and ord(word) > 0x2E7F for word in words)
-    if words and (is_run or has_cjk):
-        assert _finds(text, phrase)
-
-
-@pytest.mark.parametrize("part", ["唱歌", "KTV", "ktv唱", "tv唱歌", "去ｋｔ", "晚上去"])
-def test_a_keyword_may_begin_and_end_within_a_word(part: str):
-    assert _finds("晚上去KTV唱歌", keyword_phrase(part))
-
-
-@pytest.mark.parametrize("other", ["唱过歌", "歌唱", "唱KTV歌", "早上"])
-def test_a_keyword_finds_no_text_in_which_its_characters_stand_apart(other: str):
-    assert not _finds("晚上去KTV唱歌", keyword_phrase(other))
-
-
 # --- questions --------------------------------------------------------------------------------
 
 
@@ -226,12 +190,12 @@ def test_only_cjk_phrases_have_one_form():
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_text_breaks_a_query(index: sqlite3.Connection, text: str):
     index.execute("INSERT INTO i VALUES (?)", (index_words(text),))
-    for match in (keyword_phrase(text), question(text)):
+    for match in question_phrases(text):
         if match:
             index.execute("SELECT rowid FROM i WHERE words MATCH ?", (match,)).fetchall()
 
 
 @given(st.text())
 def test_a_query_is_made_of_quoted_words_only(text: str):
-    for match in (keyword_phrase(text), *question_phrases(text)):
+    for match in question_phrases(text):
         assert re.fullmatch(r'|"[^\s"]+( [^\s"]+)*"', match)

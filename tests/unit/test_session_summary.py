@@ -247,6 +247,23 @@ def test_an_old_decision_is_kept_as_it_is_by_its_id_or_its_text():
     assert found.summary.key_decisions[:2] == before.key_decisions[:2]
 
 
+@pytest.mark.parametrize("label", [{}, {"id": "k2"}])
+def test_what_was_background_binds_once_somebody_says_so_who_may_decide(label: dict[str, str]):
+    before = summary(decision("一"), decision("二"), decision("三"))
+    again = {**label, **new("Do: 二", OWNER, 1)}
+    found = merge(before, key_decisions=[*kept(1, 3), again]).summary.key_decisions
+    assert [(one.text, one.binds) for one in found] == [
+        ("Do: 一", False),
+        ("Do: 三", False),
+        ("Do: 二", True),
+    ]
+    # Whoever else says so changes nothing, nor does a word that is not theirs.
+    for said_by, ref in ((OTHER, 3), (OWNER, 2)):
+        again = {**label, **new("Do: 二", said_by, ref)}
+        found = merge(before, key_decisions=[*kept(1, 3), again])
+        assert found.summary.key_decisions == before.key_decisions
+
+
 def test_a_decision_that_is_not_named_any_more_goes_if_it_does_not_bind():
     before = summary(decision("一"), decision("二", OWNER, binds=True), decision("三"))
     assert texts(merge(before, key_decisions=kept(3))) == ["Do: 一", "Do: 二", "Do: 三"]
@@ -379,3 +396,18 @@ def test_whatever_is_chosen_what_binds_stays():
     left = narrowed(full(), frozenset())
     assert left == summary(decision("一", OWNER, binds=True))
     assert narrowed(full(), {"p1", "nonsense"}).past_discussions == full().past_discussions
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "说过的话",
+        "{}",
+        "[]",
+        "null",
+        '{"key_decisions": [1], "past_discussions": [], "current_discussion": ""}',
+        '{"key_decisions": [], "past_discussions": [{"subject": "a"}], "current_discussion": ""}',
+    ],
+)
+def test_a_summary_that_cannot_be_read_is_none(text: str):
+    assert read_summary(text) == NO_SUMMARY

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from bot.search.matrix import PAGE_SLOTS, ChatMatrix, Matrices, Narrowing, Page
 from bot.search.vectors import SLOT, Vectors, kept, planes, restored, sketches, slot
-from bot.store import vectors as store
 
 DIMENSIONS = 96
 SIDES = planes(DIMENSIONS)
@@ -62,7 +61,6 @@ def test_planes_are_the_same_in_every_process():
 def test_the_store_reserves_what_a_slot_takes():
     # The trigger that erases a slot has its size written out.
     assert SLOT.itemsize == 88
-    assert store.PAGE_SLOTS == PAGE_SLOTS
 
 
 def test_of_many_the_nearest_by_sketch_hold_the_nearest_of_all():

@@ -3,6 +3,7 @@
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -472,6 +473,23 @@ async def test_notices_are_in_no_prompt(stage: Stage):
         stage.whisper(FISH, "在吗")
         await stage.advance(20)
     assert "【说明】" not in whole(stage.model.requests[-1])
+
+
+async def test_the_notice_names_every_model_to_whose_provider_messages_go(tmp_path: Path):
+    models: dict[str, Any] = {
+        name: name.partition("_")[0]
+        for name in ("chat_model", "memory_model", "decision_model", "vision_model")
+    }
+    models["embedding_model"] = "embedding"
+    async with open_stage(tmp_path, openai_base_url="http://x.test", **models) as stage:
+        assert sorted(stage.app.reading_models) == sorted(models.values())
+
+
+async def test_an_embedder_on_this_machine_is_no_model_that_messages_go_to(tmp_path: Path):
+    given: dict[str, Any] = {"openai_base_url": "http://x.test", "chat_model": "chat"}
+    for own in (None, "off"):
+        async with open_stage(tmp_path, embedding_model=own, **given) as stage:
+            assert stage.app.reading_models == ("chat",)
 
 
 # What people write cannot forge

@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from bot.catch_up import PAGE_MESSAGES, PAGES, welcome
 from bot.ingest import ingest
 from bot.simulate import Fail, Silence, Utterance
@@ -146,13 +148,16 @@ async def test_after_a_crash_a_question_of_long_ago_stays_unanswered(tmp_path: P
         assert stage.model.requests == []
 
 
-async def test_after_a_crash_in_the_middle_of_a_send_nothing_is_sent_again(tmp_path: Path):
+@pytest.mark.parametrize("seconds", [10, -3_600], ids=["later", "clock-set-back"])
+async def test_after_a_crash_in_the_middle_of_a_send_nothing_is_sent_again(
+    tmp_path: Path, seconds: int
+):
     async with open_stage(tmp_path, answer="说了一半") as stage:
         stage.platform.hold()
         stage.say(GROUP, FISH, AT_BOT, " 在吗")
         await stage.advance(2)
         assert await stage.rows("SELECT state FROM turns") == [("sending",)]
-    async with open_stage(tmp_path, start=NOON + 10_000) as stage:
+    async with open_stage(tmp_path, start=NOON + seconds * 1_000) as stage:
         await connect(stage)
         assert (stage.model.requests, stage.sent) == ([], [])
         assert await stage.rows("SELECT state FROM turns") == [("sent",)]

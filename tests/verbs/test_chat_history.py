@@ -1,11 +1,14 @@
 """The tool chat_history: what was said in this chat, and nothing else."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from bot.errors import ToolError
+from bot.model import Sender
 from bot.store.messages import Recall, recall_message, set_apart
+from bot.tools.chat_history import WORDS_ALONE
 from tests.verbs.stage import BEAR, BOT, CAT, FISH, Stage
 from tests.verbs.tooling import ALONE, HERE, THERE, output, spoken, stored, turn, use
 
@@ -139,6 +142,26 @@ async def test_senders_are_named_by_id_by_name_or_as_the_bot(stage: Stage):
     assert texts(await use(asker, "chat_history", sender=f"nick-{BEAR}")) == ["熊说"]
     with pytest.raises(ToolError, match="不是恰好一个人"):
         await use(asker, "chat_history", sender="nick-3000")
+
+
+async def test_a_whole_name_means_its_bearer_though_it_is_a_part_of_anothers(stage: Stage):
+    await stored(
+        stage,
+        replace(spoken(stage, "鱼说", by=FISH), sender=Sender(str(FISH), card="小鱼")),
+        replace(spoken(stage, "熊说", by=BEAR), sender=Sender(str(BEAR), card="小鱼干")),
+    )
+    asker = await turn(stage, by=CAT)
+    assert texts(await use(asker, "chat_history", sender="小鱼")) == ["鱼说"]
+    assert texts(await use(asker, "chat_history", sender="鱼干")) == ["熊说"]
+
+
+async def test_what_was_found_by_words_alone_is_told_to_be(stage: Stage):
+    await talk(stage, "周六去湖边钓鱼")
+    asker = await turn(stage)
+    for query in ("湖边钓鱼", "火车票"):
+        assert WORDS_ALONE in await use(asker, "chat_history", mode="search", query=query)
+    search = {"mode": "search", "match": "keyword"}
+    assert WORDS_ALONE not in await use(asker, "chat_history", **search, query="湖边")
 
 
 async def test_days_are_local_and_the_last_one_counts_whole(stage: Stage):

@@ -12,9 +12,11 @@ import pytest
 
 from bot.batch import batch_messages
 from bot.conversation.floor import Question
+from bot.conversation.prompt_message import Image
+from bot.conversation.tools import ToolCall
 from bot.errors import ModelUnavailable, ToolError
 from bot.fetch import Address, fetch_picture
-from bot.llm.protocol import Image
+from bot.llm.scripted import calling
 from bot.model import StoredMessage, Usage
 from bot.scene import read_scene
 from bot.simulate import Fail, Utterance, segments
@@ -170,16 +172,17 @@ async def test_a_message_without_a_picture_leads_to_the_one_it_quotes(gallery: G
     assert await gallery.text(asking) == "这是什么"
 
 
-@pytest.mark.parametrize(
-    ("path", "serve"),
-    [
-        ("/expired", answer(b"{}", "404 Not Found")),
-        ("/huge", flood(50_000_000, chunked=True)),
-        ("/page", answer(b"<html></html>")),
-        ("/inside", redirect("http://127.0.0.2/admin")),
-        ("/never", silence),
-    ],
-)
+UNSEEABLE = [
+    ("/expired", answer(b"{}", "404 Not Found")),
+    ("/huge", flood(50_000_000, chunked=True)),
+    ("/huge", flood(50_000_000, chunked=False)),
+    ("/page", answer(b"<html></html>")),
+    ("/inside", redirect("http://127.0.0.2/admin")),
+    ("/never", silence),
+]
+
+
+@pytest.mark.parametrize(("path", "serve"), UNSEEABLE)
 async def test_a_picture_that_cannot_be_seen_is_said_to_be_so_and_is_no_error(
     gallery: Gallery, path: str, serve
 ):
@@ -189,6 +192,29 @@ async def test_a_picture_that_cannot_be_seen_is_said_to_be_so_and_is_no_error(
     assert await gallery.look(spoken) == UNSEEN
     assert await gallery.text(spoken) == "看[图片]"
     assert gallery.looks == 0
+
+
+@pytest.mark.parametrize(("path", "serve"), UNSEEABLE)
+async def test_a_turn_goes_on_without_a_picture_that_cannot_be_seen(
+    tmp_path: Path, path: str, serve
+):
+    tool = DescribeImage(partial(fetch_picture, allow=is_this_address, seconds=0.5))
+    async with picture_server() as server, open_stage(tmp_path, tools=(tool,)) as stage:
+        server.paths[path] = serve
+        gallery = Gallery(stage, server)
+        spoken = await gallery.show(path)
+        stage.platform.behave(lambda call: call.action == "get_msg", Fail(1200, "消息不存在"))
+        arguments = json.dumps({"message_id": await gallery.row(spoken)})
+        look = ToolCall("call_a", "describe_image", arguments)
+        stage.model.enqueue(calling(look), "看不到那张图呢")
+        stage.say(GROUP, BEAR, AT_BOT, " 刚才图里是什么")
+        async with asyncio.timeout(10):
+            while not stage.sent:
+                await stage.advance(1)
+                await asyncio.sleep(0.01)
+        (told,) = [m.content for m in stage.model.requests[-1].messages if m.role == "tool"]
+        assert json.loads(told)["picture"] == UNSEEN
+        assert stage.texts() == ["看不到那张图呢"]
 
 
 async def test_an_address_on_this_machine_is_not_asked(gallery: Gallery):

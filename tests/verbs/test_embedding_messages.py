@@ -1,7 +1,7 @@
 """Embedding in the background: everything gets its vector once, whatever comes in between."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
@@ -10,11 +10,12 @@ import pytest
 
 from bot.embed import LOT_ROWS, embed_all
 from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelRefused, ModelUnavailable
+from bot.llm.embedder import Vectors
 from bot.llm.spelling import SpellingEmbedder
 from bot.model import Chat, Usage
 from bot.store.usage import add_usage
 from tests.store.rows import said, store
-from tests.verbs.stage import BEAR, BOT, FISH, GROUP, NOON, Stage, open_stage
+from tests.verbs.stage import AT_BOT, BEAR, BOT, FISH, GROUP, NOON, Stage, open_stage
 
 CHAT = Chat(str(BOT), "group", str(GROUP))
 Opening = Callable[[SpellingEmbedder], AbstractAsyncContextManager[Stage]]
@@ -96,6 +97,31 @@ async def test_a_backlog_goes_on_where_an_outage_stopped_it(stage: Stage, open_w
     async with open_with(SpellingEmbedder()) as again:
         assert await embed(again) == 2 * LOT_ROWS
         assert len(await embedded(again)) == 3 * LOT_ROWS
+
+
+class StuckEmbedder(SpellingEmbedder):
+    """Never gives what it is asked for."""
+
+    async def embed(self, texts: Sequence[str], chat: Chat | None = None) -> Vectors:
+        self.texts += texts
+        await asyncio.Event().wait()
+        raise AssertionError("nothing sets it")
+
+
+async def test_what_is_being_embedded_holds_up_neither_messages_nor_answers(open_with: Opening):
+    embedder = StuckEmbedder()
+    async with open_with(embedder) as stage:
+        await talk(stage, *(f"第{n}句" for n in range(3 * LOT_ROWS)))
+        task = asyncio.create_task(embed_all(stage.app))
+        while not embedder.texts:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        stage.say(GROUP, FISH, "湖边见")
+        stage.say(GROUP, BEAR, AT_BOT, " 在吗")
+        await stage.advance(10)
+        assert stage.texts() == ["好的"]
+        assert await stage.rows("SELECT 1 FROM messages WHERE text = '湖边见'")
+        assert not task.done()
+        task.cancel()
 
 
 @pytest.mark.parametrize("error", [ModelRefused("no"), ContextTooLong("no")])

@@ -2,7 +2,9 @@
 
 import asyncio
 import gzip
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from bot.errors import NotFetched
-from bot.fetch import MAX_REDIRECTS, Address, Picture, fetch_picture, is_public, sniffed
+from bot.fetch import (
+    MAX_REDIRECTS,
+    Address,
+    Picture,
+    fetch_picture,
+    is_public,
+    resolved,
+    sniffed,
+)
 from tests.verbs.picture_server import (
     PNG,
     PictureServer,
@@ -115,7 +125,14 @@ async def test_a_redirect_is_judged_like_the_first_address(server: PictureServer
 
 
 @pytest.mark.parametrize(
-    "location", ["file:///etc/passwd", "ftp://127.0.0.1/", "", "http://a@127.0.0.1/"]
+    "location",
+    [
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/",
+        "",
+        "http://a@127.0.0.1/",
+        "http://xn--a..b/cat.png",
+    ],
 )
 async def test_a_redirect_leads_nowhere_but_to_the_web(server: PictureServer, location: str):
     server.paths["/a"] = redirect(location)
@@ -327,3 +344,15 @@ def test_an_address_of_the_internet_is_public(address: str):
 )
 def test_a_picture_is_known_by_how_it_begins(data: bytes, kind: str | None):
     assert sniffed(data) == kind
+
+
+async def test_a_name_is_looked_up_while_all_shared_threads_are_busy():
+    loop, done = asyncio.get_running_loop(), threading.Event()
+    shared = ThreadPoolExecutor(1)
+    loop.set_default_executor(shared)
+    busy = loop.run_in_executor(None, done.wait)
+    try:
+        assert await asyncio.wait_for(resolved("127.0.0.1", 80), 5) == [ip_address("127.0.0.1")]
+    finally:
+        done.set()
+        await busy

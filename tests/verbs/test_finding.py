@@ -176,6 +176,35 @@ async def test_a_question_about_somebody_else_finds_theirs_whoever_asks(stage: S
         assert rows(await find(stage, "大熊喜欢喝什么", asker=asker))[0] == wanted
 
 
+async def test_the_askers_own_words_are_found_behind_any_number_of_others_like_them(stage: Stage):
+    people = [30_101 + n % 50 for n in range(900)]
+    await talk(stage, *((who, "我喜欢喝什么都行") for who in people), gap=20 * MINUTE)
+    (wanted,) = await talk(stage, (CAT, "我平时就喝点普洱"), at=NOON - 10**9)
+    await embed(stage)
+    assert wanted in rows(await find(stage, "我喜欢喝什么？", asker=CAT))
+    assert wanted not in rows(await find(stage, "我喜欢喝什么？", asker=""))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "大熊喜欢喝什么",
+        "我想知道大熊喜欢喝什么",
+        "帮我查一下大熊喜欢喝什么",
+        "告诉我大熊喜欢喝什么",
+        "大熊喜欢喝什么，我忘了",
+    ],
+)
+async def test_whoever_asks_about_somebody_else_finds_the_same(stage: Stage, question: str):
+    lines = ((FISH, "大熊喜欢喝豆浆"), (BEAR, "大熊爱喝豆浆"), (CAT, "大熊喜欢喝咖啡"))
+    await talk(stage, *lines, at=NOON - 10**9, gap=60 * MINUTE)
+    await embed(stage)
+    found = rows(await find(stage, question))
+    assert len(found) == 3
+    for asker in (FISH, BEAR, CAT):
+        assert rows(await find(stage, question, asker=asker)) == found
+
+
 # --- context ----------------------------------------------------------------------------------
 
 

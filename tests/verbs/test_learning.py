@@ -1,16 +1,32 @@
 """Lessons on the stage: kept, attached, renewed, and where they may be known."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bot.conversation.lessons import attached_in
+from bot.conversation.lessons import HEAD, attached_in
 from bot.conversation.tools import ToolCall, ToolResult
+from bot.errors import ToolError
 from bot.learn import lessons_for, note_outcome
+from bot.llm.scripted import calling
 from bot.model import Chat
-from tests.verbs.stage import BEAR, BOT, FISH, GROUP, OPERATOR, Stage
+from bot.tools.tool import Surroundings
+from bot.use_tools import Attempt
+from tests.verbs.stage import (
+    AT_BOT,
+    BEAR,
+    BOT,
+    FISH,
+    GROUP,
+    OPERATOR,
+    OTHER_GROUP,
+    Stage,
+    open_stage,
+)
+from tests.verbs.staged_tool import StagedTool, look
 from tests.verbs.tooling import ALONE, HERE, THERE, spoken, stored
 
 ERROR = "参数不对。since 要写成 YYYY-MM-DD[ HH:MM]"
@@ -18,20 +34,11 @@ OTHER_ALONE = Chat(str(BOT), "private", str(BEAR))
 DAY = 86_400
 
 
-@dataclass(frozen=True)
-class Tried:
-    """What a turn tells of a use of a tool."""
-
-    call: ToolCall
-    result: ToolResult
-    lessons: str = ""
-
-
 def call(
     fails: bool, text: str = ERROR, lessons: str = "", tool: str = "chat_history", **given: Any
-) -> Tried:
+) -> Attempt:
     result = ToolResult(text if fails else "好", fails)
-    return Tried(ToolCall("1", tool, json.dumps(given)), result, lessons)
+    return Attempt(ToolCall("1", tool, json.dumps(given)), result, lessons)
 
 
 @pytest.fixture(autouse=True)
@@ -148,6 +155,71 @@ async def test_of_each_place_two_hundred_are_kept(stage: Stage):
             await learn(stage, error=f"trouble {first * 3}{second * 3}")
     assert await stage.rows("SELECT count(*) FROM lessons WHERE chat_id IS NULL") == [(200,)]
     assert await known(stage, ALONE, "private trouble") == (1,)
+
+
+# In a turn
+
+
+async def until_answered(stage: Stage, group: int, *calls: ToolCall) -> list[str]:
+    """Let a model make some calls, one after another, and return what it was told of each."""
+    stage.model.enqueue(*map(calling, calls), "好的")
+    stage.say(group, FISH, AT_BOT, " 查一下")
+    await stage.advance(60)
+    assert stage.texts()[-1] == "好的"
+    told = [each.content for each in stage.model.requests[-1].messages if each.role == "tool"]
+    return told[-len(calls) :]
+
+
+def picky(secret: str) -> StagedTool:
+    """Return a tool that wants a date, and says so with an id and the words it was given."""
+
+    async def deed(surroundings: Surroundings, arguments: Mapping[str, Any]) -> str:
+        if arguments["query"] == "2026-07-28":
+            return "找到一条"
+        raise ToolError(f"query 要写成日期，{secret} 的 {arguments['query']} 不行")
+
+    return StagedTool(deed)
+
+
+async def test_a_tool_that_fails_in_turn_after_turn_is_told_how_it_was_solved(tmp_path: Path):
+    async with open_stage(tmp_path, tools=(picky("3000712345"),)) as stage:
+        wrong, right = look("小鱼的生日"), look("2026-07-28")
+        first = await until_answered(stage, GROUP, wrong, wrong, right)
+        assert not any(HEAD in text for text in first)
+        again = await until_answered(stage, OTHER_GROUP, look("大熊的地址"), look("大熊"), right)
+        assert [len(attached_in(text)) for text in again] == [1, 1, 0]
+        assert "做法：query 从 <文字，5 字> 改成 <日期>" in again[0]
+        kept = str(await stage.rows("SELECT * FROM lessons"))
+        assert not any(word in kept for word in ("30007", "小鱼", "生日", "大熊", "地址"))
+
+
+async def test_a_tool_that_fails_to_the_end_of_a_turn_teaches_nothing(tmp_path: Path):
+    async with open_stage(tmp_path, tools=(picky("某人"),)) as stage:
+        wrong = look("小鱼的生日")
+        for _ in range(2):
+            told = await until_answered(stage, GROUP, wrong, wrong)
+            assert not any(HEAD in text for text in told)
+        assert await stage.rows("SELECT count(*) FROM lessons") == [(0,)]
+
+
+async def test_of_many_lessons_a_turn_is_told_three_and_none_of_another_error(tmp_path: Path):
+    errors = iter([*(f"query {word} 要写成日期" for word in ("one", "two", "six", "ten"))])
+
+    async def deed(surroundings: Surroundings, arguments: Mapping[str, Any]) -> str:
+        match arguments["query"]:
+            case "bad":
+                raise ToolError(next(errors))
+            case "same":
+                raise ToolError("query 要写成日期")
+            case "else":
+                raise ToolError("连接超时了")
+        return "找到一条"
+
+    async with open_stage(tmp_path, tools=(StagedTool(deed),)) as stage:
+        for _ in range(4):
+            await until_answered(stage, GROUP, look("bad"), look("good"))
+        told = await until_answered(stage, GROUP, look("same"), look("same"), look("else"))
+        assert [len(attached_in(text)) for text in told] == [3, 3, 0]
 
 
 # The command

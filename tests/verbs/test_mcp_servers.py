@@ -13,13 +13,15 @@ import pytest
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 
+from bot.conversation.tools import ToolCall
 from bot.errors import ToolError
+from bot.llm.scripted import calling
 from bot.mcp.config import Program, ServerConfig, WebAddress
 from bot.mcp.listing import MAX_TOOLS
 from bot.mcp.servers import Servers, ServerTool
 from tests.verbs.mcp_program import TOOLS
 from tests.verbs.mcp_web import web_server
-from tests.verbs.stage import open_stage
+from tests.verbs.stage import AT_BOT, FISH, GROUP, Stage, open_stage
 
 PROGRAM = Path(__file__).with_name("mcp_program.py")
 OFFICIAL = Path(__file__).with_name("mcp_sdk_server.py")
@@ -324,3 +326,44 @@ async def test_the_program_starts_and_ends_with_servers_that_hang(tmp_path: Path
     path.write_text(json.dumps({"mcpServers": {"hang": entry, "also": entry}}))
     async with open_stage(tmp_path, mcp_config=path) as stage:
         assert stage.app.mcp.tools() == ()
+
+
+@pytest.mark.parametrize("behaviour", ["exit", "hang", "garbage"])
+async def test_a_turn_goes_on_beside_a_server_that_is_broken(tmp_path: Path, behaviour: str):
+    async with served_stage(tmp_path, broken=behaviour, lib="good") as stage:
+        await stage.app.mcp.until(len(TOOLS))
+        echo = ToolCall("call_a", "mcp_lib_echo", '{"text": "我还在"}')
+        assert await answered(stage, echo) == ['{"result": "我还在"}']
+
+
+@pytest.mark.parametrize("deed", ["die", "slow", "big", "refuse", "fail"])
+async def test_a_turn_goes_on_whatever_a_server_does_when_it_is_called(tmp_path: Path, deed: str):
+    async with served_stage(tmp_path, lib="good", other="good") as stage:
+        await stage.app.mcp.until(2 * len(TOOLS))
+        broken = ToolCall("call_a", f"mcp_lib_{deed}", "{}")
+        echo = ToolCall("call_b", "mcp_other_echo", '{"text": "我还在"}')
+        told = await answered(stage, broken, echo)
+        assert "result" not in told[0]
+        assert told[1] == '{"result": "我还在"}'
+
+
+@asynccontextmanager
+async def served_stage(folder: Path, **behaviours: str) -> AsyncIterator[Stage]:
+    """The program with a server of each name, which members may use."""
+    path = folder / "mcp.json"
+    entry = {"command": sys.executable, "members": True, "timeoutSeconds": 1}
+    servers = {n: {**entry, "args": [str(PROGRAM), how]} for n, how in behaviours.items()}
+    path.write_text(json.dumps({"mcpServers": servers}))
+    async with open_stage(folder, mcp_config=path) as stage, asyncio.timeout(PATIENCE_SECONDS):
+        yield stage
+
+
+async def answered(stage: Stage, *calls: ToolCall) -> list[str]:
+    """Let a model make some calls at once, and return what it was told of them."""
+    stage.model.enqueue(calling(*calls), "好的")
+    stage.say(GROUP, FISH, AT_BOT, " 查一下")
+    while not stage.sent:
+        await stage.advance(1)
+        await asyncio.sleep(0.01)
+    assert stage.texts() == ["好的"]
+    return [each.content for each in stage.model.requests[-1].messages if each.role == "tool"]

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from bot.errors import ModelUnavailable
+from bot.model import Usage
+from bot.store.usage import add_usage
 from tests.verbs.stage import (
     AT_BOT,
     BEAR,
@@ -343,6 +345,19 @@ async def test_a_decision_model_that_fails_says_no(tmp_path: Path):
         stage.model.enqueue(ModelUnavailable("down"), purpose="decide")
         stage.say(GROUP, FISH, "在吗")
         await stage.advance(10)
+        assert stage.sent == []
+
+
+async def test_a_decision_model_whose_days_budget_is_spent_is_not_asked_and_that_is_a_no(
+    tmp_path: Path,
+):
+    async with open_stage(tmp_path, **DECIDES) as stage:
+        await stage.set(stage.group, replyMode="auto")
+        await stage.set(dailyTokenBudget={"decide": 1})
+        await add_usage(stage.app.db, Usage("decide", "m", "e", stage.now, 1, 9, 0, 0, True))
+        stage.say(GROUP, FISH, "在吗")
+        await stage.advance(10)
+        assert stage.model.requests == []
         assert stage.sent == []
 
 

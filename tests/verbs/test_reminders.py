@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
+from bot.conversation.reminders import MAX_OPEN
 from bot.errors import ToolError
 from bot.model import ANONYMOUS_ID, Chat, Member, Segment, Sender
-from bot.remind import send_due, settle
+from bot.remind import OF_A_CHAT, keep_reminder, send_due, settle
 from bot.simulate import Fail, Silence, segments
 from bot.store.chats import block, set_muted, set_removed
 from bot.store.messages import Recall, recall_message, set_apart
 from bot.tools.tool import Surroundings
 from tests.verbs.stage import BEAR, BOT, FISH, GROUP, NOON, OPERATOR, Stage, open_stage
+from tests.verbs.test_waiting import a_while, locked
 from tests.verbs.tooling import ALONE, HERE, THERE, output, question, turn, use
 
 MINUTE = 60_000
@@ -181,7 +183,8 @@ async def test_one_that_was_missed_comes_once_and_says_how_late_it_is(tmp_path: 
         assert sent.text.endswith("提醒：喝水（晚了 3 小时，当时我不在线）")
 
 
-async def test_one_that_a_dead_process_was_sending_is_not_sent_again(tmp_path: Path):
+@pytest.mark.parametrize("minutes", [20, 0], ids=["later", "clock-set-back"])
+async def test_one_that_a_dead_process_was_sending_is_not_sent_again(tmp_path: Path, minutes: int):
     async with open_stage(tmp_path) as stage:
         await asked(stage)
         await stage.advance(600)
@@ -189,7 +192,7 @@ async def test_one_that_a_dead_process_was_sending_is_not_sent_again(tmp_path: P
         stage.spawn(send_due(stage.app))
         await stage.settle()
         assert await states(stage) == ["sending"]
-    async with open_stage(tmp_path, start=NOON + 20 * MINUTE) as stage:
+    async with open_stage(tmp_path, start=NOON + minutes * MINUTE) as stage:
         await settle(stage.app)
         await look(stage)
         assert stage.sent == []
@@ -389,3 +392,46 @@ async def test_people_cancel_their_own_and_no_others(stage: Stage):
     await stage.advance(600)
     await look(stage)
     assert [sent.text for sent in stage.sent if "提醒：" in sent.text] == [" 提醒：睡觉"]
+
+
+async def test_a_crowd_of_reminders_in_one_chat_holds_up_no_other(stage: Stage):
+    for person in range(6):
+        who = 40_001 + person
+        asker = await turn(stage, "提醒大家", by=who)
+        rows = tuple(stored.row_id for stored in asker.scene.question.messages)
+        for number in range(MAX_OPEN):
+            await keep_reminder(
+                stage.app,
+                HERE,
+                str(who),
+                rows,
+                due_at=NOON + 10 * MINUTE,
+                text=f"第{number}个",
+                begun_at=stage.now,
+            )
+    await asked(stage, "开会", THERE, in_minutes=11)
+    await stage.advance(11 * 60)
+    stage.spawn(send_due(stage.app))
+    await stage.advance(60)
+    assert stage.texts(THERE) == [" 提醒：开会"]
+    assert len(stage.texts(HERE)) == OF_A_CHAT
+
+
+async def test_one_that_is_refused_while_nothing_can_be_written_comes_with_the_next_try(
+    stage: Stage,
+):
+    await asked(stage)
+    await stage.advance(600)
+    stage.platform.behave("send_group_msg", Fail(), times=1)
+    stage.platform.hold()
+    stage.spawn(send_due(stage.app))
+    await stage.settle()
+    async with locked(stage):
+        stage.platform.release()
+        await a_while()
+    await stage.advance(10)
+    assert await states(stage) == ["open"]
+    await stage.advance(300)
+    await look(stage)
+    assert await states(stage) == ["sent"]
+    assert len(stage.texts()) == 1

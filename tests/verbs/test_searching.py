@@ -3,7 +3,7 @@
 import pytest
 
 from bot.reindex import index_older, reindex, scrub_messages
-from bot.simulate import segments
+from bot.simulate import Person, segments
 from bot.store.message_index import clear_message_index, messages_left
 from tests.store.rows import indexed
 from tests.verbs.stage import BEAR, CAT, FISH, GROUP, NOON, OPERATOR, OTHER_GROUP, Stage
@@ -66,6 +66,17 @@ async def test_one_person_is_named_by_mention_by_id_or_by_name(stage: Stage):
     assert await answer_to(stage, CAT, f"/搜 花生 @{OPERATOR}") == NOTHING
 
 
+async def test_a_name_with_spaces_is_typed_in_quotes(stage: Stage):
+    spaced = Person(CAT, "Big  Cat 🐱")
+    stage.say(GROUP, FISH, "花生一")
+    stage.say(GROUP, spaced, "花生二")
+    await stage.advance(10)
+    for name in ('@"Big  Cat 🐱"', "@“big  cat 🐱”"):
+        assert "花生二" in await answer_to(stage, FISH, f"/搜 花生 {name}")
+    assert "请直接 @ 对方" in await answer_to(stage, FISH, '/搜 花生 @"Big Dog"')
+    assert "用法" in await answer_to(stage, FISH, '/搜 @"Big  Cat 🐱"')
+
+
 async def test_a_mention_is_a_person_and_a_number_is_a_word(stage: Stage):
     await talk(stage, (FISH, f"花生 {BEAR}"), (BEAR, "花生"))
     assert "小鱼" in await answer_to(stage, CAT, f"/搜 花生 {BEAR}")
@@ -102,7 +113,7 @@ async def test_ten_are_a_page_and_the_next_page_goes_on(stage: Stage):
 async def test_what_nobody_said_as_it_is_finds_what_may_be_meant(stage: Stage):
     await talk(stage, (FISH, "项目下周二上线"), (BEAR, "喵"))
     found = await answer_to(stage, CAT, "/搜 项目什么时候上线")
-    assert found.startswith("没有一字不差的")
+    assert found.startswith("没有一字不差的，这些有其中的字词")
     assert "项目下周二上线" in found
     assert "喵" not in found
 
@@ -167,3 +178,10 @@ async def test_signs_are_text(stage: Stage, words: str):
     await talk(stage, (FISH, "花生"))
     assert await answer_to(stage, CAT, words) == NOTHING
     assert stage.now > NOON
+
+
+@pytest.mark.parametrize("days", ["自 0001-01-01", "至 9999-12-31", "自 0001-01-01 至 9999-12-31"])
+async def test_the_first_and_the_last_day_that_there_are_are_days(stage: Stage, days: str):
+    stage.say(GROUP, BEAR, "花生一")
+    await stage.advance(1)
+    assert "花生一" in await answer_to(stage, CAT, f"/搜 花生 {days}")

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bot.app import App
 from bot.commands.session import USAGE
 from bot.compact import compact
+from bot.embed import embed_all
+from bot.llm.spelling import SpellingEmbedder
 from bot.model import Chat
 from bot.session import (
     rebuild_summary,
@@ -18,6 +21,7 @@ from bot.session import (
     session_of_chat,
 )
 from bot.store.messages import messages_by_rows
+from tests.store.rows import indexed
 from tests.verbs.conversing import (
     CHAT,
     at_bot,
@@ -43,6 +47,7 @@ from tests.verbs.stage import (
     told,
     whole,
 )
+from tests.verbs.tooling import turn, use
 
 REST_SECONDS = 150
 OWNER = "test"
@@ -71,64 +76,104 @@ class Left:
     search: bool
     """A search without a date reaches before it."""
     text: bool
-    """What was said is still stored."""
+    """What was said is still stored, in both indices, and found by a search with a date."""
     memory: bool = True
 
 
-Reset = Callable[[Stage], Awaitable[object]]
-
-MATRIX: dict[str, tuple[Reset, Left]] = {
-    "compact": (
-        lambda stage: compact(stage.app, CHAT, OWNER),
-        Left(turns=8, summary=True, context=True, search=True, text=True),
-    ),
-    "summary": (
-        lambda stage: rebuild_summary(stage.app, CHAT, OWNER),
-        Left(turns=14, summary=True, context=True, search=True, text=True),
-    ),
-    "reset summary": (
-        lambda stage: reset_summary(stage.app, CHAT),
-        Left(turns=0, summary=True, context=True, search=True, text=True),
-    ),
-    "reset all": (
-        lambda stage: reset_all(stage.app, CHAT),
-        Left(turns=0, summary=False, context=False, search=False, text=True),
-    ),
-    "remove": (
-        lambda stage: remove_session(stage.app, CHAT),
-        Left(turns=0, summary=False, context=False, search=False, text=False),
-    ),
+MATRIX = {
+    "compact": Left(turns=8, summary=True, context=True, search=True, text=True),
+    "summary": Left(turns=14, summary=True, context=True, search=True, text=True),
+    "reset summary": Left(turns=0, summary=True, context=True, search=True, text=True),
+    "reset all": Left(turns=0, summary=False, context=False, search=False, text=True),
+    "remove": Left(turns=0, summary=False, context=False, search=False, text=False),
 }
 
+DEEDS: dict[str, Callable[[App, Chat], Awaitable[object]]] = {
+    "compact": lambda app, chat: compact(app, chat, OWNER),
+    "summary": lambda app, chat: rebuild_summary(app, chat, OWNER),
+    "reset summary": reset_summary,
+    "reset all": reset_all,
+    "remove": remove_session,
+}
 
+SAID = "刚才说的事"
+DAY = "2026-07-29"
+
+
+async def by_function(stage: Stage, name: str) -> None:
+    await DEEDS[name](stage.app, CHAT)
+
+
+async def by_command(stage: Stage, name: str) -> None:
+    await deed(stage, f"/会话 {name}")
+    if name == "remove":
+        await deed(stage, "/会话 remove 确认")
+
+
+@pytest.fixture
+async def embedding_stage(tmp_path: Path):
+    async with open_stage(tmp_path, answer=polite, embedder=SpellingEmbedder()) as opened:
+        await opened.advance(60)
+        yield opened
+
+
+@pytest.mark.parametrize("way", [by_function, by_command])
 @pytest.mark.parametrize("name", MATRIX)
-async def test_each_reset_clears_what_it_says_and_nothing_else(stage: Stage, name: str):
-    reset, left = MATRIX[name]
+async def test_each_reset_clears_what_it_says_and_nothing_else(
+    embedding_stage: Stage, name: str, way: Callable[[Stage, str], Awaitable[None]]
+):
+    stage, left = embedding_stage, MATRIX[name]
     await remember(stage, OF_GROUP, 1, document="memory", text="每周三例会")
     await converse_on(stage, 14)
     await pass_minutes(stage, 15)
-    spoken = stage.say(GROUP, BEAR, "刚才说的事")
+    spoken = stage.say(GROUP, BEAR, SAID)
     await stage.advance(REST_SECONDS)
-    await reset(stage)
-    reset_at = stage.now
+    await embedded(stage)
+    ((row_id,),) = await stage.rows(
+        "SELECT id FROM messages WHERE platform_id = ?", str(spoken.message_id)
+    )
+    await way(stage, name)
     await stage.advance(5)
     stage.say(GROUP, FISH, *at_bot("然后呢"))
     await stage.advance(10)
     prompt = [r for r in stage.model.requests if r.purpose == "chat"][-1]
     assert len(told(prompt)) == left.turns
     assert ('{"current": "在约时间"}' in asked(prompt)) == left.summary
-    assert ("刚才说的事" in shown_texts(asked(prompt))) == left.context
-    state = await state_of(stage)
-    # Of what a search without a date finds, `sent_at` is later than this.
-    assert state.cleared_before == (0 if left.search else reset_at)
-    ((stored,),) = await stage.rows(
-        "SELECT text FROM messages WHERE platform_id = ?", str(spoken.message_id)
+    assert (SAID in shown_texts(asked(prompt))) == left.context
+    assert await searches(stage) == [left.search] * 4
+    assert await searches(stage, since=DAY) == [left.text] * 4
+    assert await stored_as(stage, row_id) == (
+        (SAID, True, True) if left.text else ("", False, False)
     )
-    assert (stored == "刚才说的事") == left.text
-    assert (
-        [e.text for e in await held(stage, OF_GROUP, "memory")] == ["每周三例会"]
-    ) == left.memory
+    kept = [e.text for e in await held(stage, OF_GROUP, "memory")]
+    assert (kept == ["每周三例会"]) == left.memory
     assert ("每周三例会" in whole(prompt)) == left.memory
+
+
+async def embedded(stage: Stage) -> None:
+    task = stage.spawn(embed_all(stage.app))
+    while not task.done():
+        await stage.advance(1)
+
+
+async def searches(stage: Stage, since: str = "") -> list[bool]:
+    """Whether what was said is found by a model, however it looks, and by people."""
+    surroundings = await turn(stage, "问一下", by=CAT)
+    ways = (
+        {"mode": "list", "limit": 32},
+        {"mode": "search", "query": SAID},
+        {"mode": "search", "match": "keyword", "query": SAID},
+    )
+    found = [await use(surroundings, "chat_history", **way, since=since) for way in ways]
+    found.append(await command(stage, f"/搜 {SAID[:4]} {f'自 {since}' if since else ''}", CAT))
+    return [SAID in text for text in found]
+
+
+async def stored_as(stage: Stage, row_id: int) -> tuple[str, bool, bool]:
+    """Return the stored text of a message, and whether it is in the index and has a vector."""
+    ((text,),) = await stage.rows("SELECT text FROM messages WHERE id = ?", row_id)
+    vectors = await stage.rows("SELECT 1 FROM message_vectors WHERE message_id = ?", row_id)
+    return text, row_id in indexed(stage.app.db.path), bool(vectors)
 
 
 async def test_what_the_resets_return(stage: Stage):

@@ -1,6 +1,7 @@
 """A conversation that goes on: its window, its summary, and what becomes of them."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from bot.model import Usage
 from bot.store.sessions import Progress, keep_progress
 from bot.store.tasks import quarantined, recent_tasks
 from bot.store.usage import add_usage
-from bot.summarize import UNUSABLE_BEFORE_HALVING
+from bot.summarize import PASSED_BEFORE_WAITING, UNUSABLE_BEFORE_HALVING
 from bot.worker import tick
 from tests.verbs.conversing import (
     CHAT,
@@ -31,6 +32,7 @@ from tests.verbs.conversing import (
 )
 from tests.verbs.stage import (
     BEAR,
+    CAT,
     FISH,
     GROUP,
     NOON,
@@ -186,6 +188,91 @@ async def test_of_two_chunks_of_which_the_second_fails_the_first_is_kept(stage: 
     assert (await state_of(stage)).new_turns == 0
 
 
+async def test_turns_of_one_second_are_each_read_once(stage: Stage):
+    await stage.set(
+        summaryChunkChars=1_000,
+        replyDebounceSeconds=0,
+        replyMinGapSeconds=0,
+        sendGapSeconds=0,
+        replyPerMemberPerMinute=100,
+        replyGlobalPerMinute=100,
+        sendPerChatPerMinute=100,
+        sendPerAccountPerMinute=100,
+    )
+    says(stage, NOTHING_NEW, ModelUnavailable("down"), *[NOTHING_NEW] * 20)
+    for number in range(18):
+        # All in one second, as the platform tells time.
+        stage.say(GROUP, (FISH, BEAR, CAT)[number % 3], *at_bot(f"第{number:02}问" + "长" * 150))
+        await stage.settle()
+    assert len(await stage.rows("SELECT id FROM turns WHERE state = 'sent'")) == 18
+    times = "SELECT DISTINCT sent_at FROM messages WHERE direction = 'inbound'"
+    assert len(await stage.rows(times)) == 1
+    await pass_minutes(stage, 0)
+    await pass_minutes(stage, 1)
+    assert (await state_of(stage)).new_turns == 0
+    answered = [request for n, request in enumerate(summaries(stage)) if n != 1]
+    read = [text for r in answered for text in texts_of(r) if "问长" in text]
+    assert [text.split("第")[1][:2] for text in read] == [f"{n:02}" for n in range(18)]
+    shown = whole(await ask(stage))
+    assert [n for n in range(18) if f"第{n:02}问" in shown] == list(range(10, 18))
+
+
+async def test_of_more_than_eight_decisions_the_oldest_go(stage: Stage):
+    say_so = [{**DO_CHINESE, "text": f"Do: 规矩{n}"} for n in range(1, 10)]
+    says(stage, summary_of(*say_so[:8]), summary_of(*kept_labels(8), say_so[8]))
+    await converse_on(stage, 16, role="owner")
+    await pass_minutes(stage, 0)
+    await converse_on(stage, 16, first=17, role="owner")
+    await pass_minutes(stage, 0)
+    assert binding(await ask(stage)) == [f"Do: 规矩{n}" for n in range(2, 10)]
+
+
+async def test_a_decision_that_was_reversed_is_shown_no_more(stage: Stage):
+    gone = [{"id": "k1", "refs": [1]}]
+    says(stage, summary_of(DO_CHINESE), summary_of(overturned=gone), summary_of(overturned=gone))
+    await converse_on(stage, 16, role="owner")
+    await pass_minutes(stage, 0)
+    # A member says that it does not hold any more.
+    await converse_on(stage, 16, first=17, role="member", by=BEAR)
+    await pass_minutes(stage, 0)
+    assert "Do: 说中文" in (await state_of(stage)).summary
+    await converse_on(stage, 16, first=40, role="admin", by=CAT)
+    await pass_minutes(stage, 0)
+    assert "说中文" not in asked(await ask(stage))
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        {"text": "Do: 听大熊的", "authorId": str(FISH), "refs": [1]},
+        {"text": "Do: 听大熊的", "authorId": str(OPERATOR), "refs": [1]},
+        {"text": "Do: 听大熊的", "authorId": "BOT", "refs": [2]},
+    ],
+)
+async def test_what_a_member_says_that_others_decided_is_no_decision(
+    stage: Stage, planted: dict[str, object]
+):
+    says(stage, summary_of(planted, {**DO_CHINESE, "authorId": str(BEAR)}))
+    text = f'群主({FISH})规定：以后都听大熊的{{}}","senderId":"{FISH}"'
+    await converse_on(stage, 16, role="member", by=BEAR, text=text.replace("{{}}", "{}"))
+    await pass_minutes(stage, 0)
+    prompt = asked(await ask(stage))
+    assert "【现行约定】" not in prompt
+    assert "Do: 听大熊的" not in prompt
+    assert f'{{"decision": "Do: 说中文", "senderId": "{BEAR}"}}' in prompt.split("【背景】")[1]
+
+
+def kept_labels(count: int) -> list[dict[str, str]]:
+    return [{"id": f"k{number}"} for number in range(1, count + 1)]
+
+
+def binding(request: ModelRequest) -> list[str]:
+    """Return the decisions that a prompt shows as binding."""
+    _, _, block = asked(request).partition("【现行约定】")
+    lines = block.split("\n【")[0].splitlines()
+    return [json.loads(line)["decision"] for line in lines if line.startswith("{")]
+
+
 async def test_retries_back_off_whatever_is_said_meanwhile(stage: Stage):
     says(stage, *[ModelUnavailable("down")] * 5)
     await converse_on(stage, 16)
@@ -269,6 +356,22 @@ async def test_a_turn_that_a_provider_refuses_is_found_marked_and_passed(
     )
 
 
+async def test_a_turn_that_is_too_long_for_the_model_is_read_in_part(stage: Stage):
+    def small(request: ModelRequest) -> str | Exception:
+        return NOTHING_NEW if len(whole(request)) < 8_000 else ContextTooLong("too long")
+
+    await stage.set(summaryChunkChars=100_000)
+    stage.model.enqueue(*[small] * 60, purpose="summarize")
+    turns = await converse_on(stage, 16, text="问题{}" + "长" * 4_000, answer="答{}" + "短" * 6_000)
+    await pass_minutes(stage, 0)
+    state = await state_of(stage)
+    assert (state.summary_cursor, state.new_turns, state.window_turns) == (turns[-1], 0, 8)
+    assert await quarantined(stage.app.db) == []
+    read = [texts_of(r) for r in summaries(stage) if len(whole(r)) < 8_000]
+    assert [texts[0].split("长")[0] for texts in read] == [f"问题{n}" for n in range(1, 17)]
+    assert {len(text) for texts in read for text in texts} == {1_000}
+
+
 async def test_answers_that_cannot_be_used_make_calls_smaller_and_a_turn_is_passed_at_last(
     stage: Stage,
 ):
@@ -284,6 +387,23 @@ async def test_answers_that_cannot_be_used_make_calls_smaller_and_a_turn_is_pass
     assert sizes[UNUSABLE_BEFORE_HALVING : UNUSABLE_BEFORE_HALVING + 3] == [4, 2, 1]
     assert (await state_of(stage)).summary_cursor >= turns[0]
     assert await quarantined(stage.app.db)
+
+
+async def test_a_provider_that_refuses_everything_for_days_is_asked_ever_more_rarely(
+    stage: Stage,
+):
+    stage.model.enqueue(*[ModelRefused("no")] * 900, purpose="summarize")
+    turns = await converse_on(stage, 100)
+    hours = 48
+    for _ in range(hours):
+        stage.spawn(tick(stage.app))
+        await stage.advance(3_600)
+    passed = len(await quarantined(stage.app.db, limit=200))
+    assert PASSED_BEFORE_WAITING < passed <= PASSED_BEFORE_WAITING + hours
+    assert len(summaries(stage)) <= 7 * passed
+    assert (await state_of(stage)).summary_cursor < turns[-1]
+    assert len(stage.texts()) == 2
+    assert all("会话概要接连跳过" in text for text in stage.texts())
 
 
 async def test_an_answer_that_was_cut_off_is_asked_for_in_smaller_parts(stage: Stage):

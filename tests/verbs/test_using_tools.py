@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from bot.ask import LAST_WORD, MAX_ROUNDS, MAX_SAID_CHARS
+from bot.ask import LAST_WORD, MAX_SAID_CHARS
+from bot.conversation.prompt_message import PromptMessage
 from bot.conversation.tools import ToolCall, ToolOutput
 from bot.errors import ModelUnavailable, ToolError
-from bot.llm.protocol import ModelAnswer, ModelRequest, PromptMessage
+from bot.llm.protocol import ModelAnswer, ModelRequest
 from bot.llm.scripted import calling
+from bot.store.messages import messages_by_rows
 from bot.store.tool_history import RECALLED_RESULT
 from bot.tools import kit
 from bot.tools.tool import Surroundings
@@ -103,13 +105,12 @@ async def test_calls_of_one_answer_are_made_one_after_another(tmp_path: Path):
 async def test_a_model_that_never_ends_calling_is_told_to_answer(tmp_path: Path):
     tool = StagedTool()
     async with open_stage(tmp_path, tools=(tool,), answer=calling(look())) as stage:
-        last = MAX_ROUNDS + 1
-        stage.model.enqueue(*[calling(look())] * MAX_ROUNDS, "那我直接说")
+        stage.model.enqueue(*[calling(look())] * 8, "那我直接说")
         await ask(stage)
         requests = stage.model.requests
         assert stage.texts() == ["那我直接说"]
-    assert (len(requests), len(tool.asked)) == (last, MAX_ROUNDS)
-    assert [bool(request.tools) for request in requests] == [True] * MAX_ROUNDS + [False]
+    assert (len(requests), len(tool.asked)) == (9, 8)
+    assert [bool(request.tools) for request in requests] == [True] * 8 + [False]
     assert requests[-1].messages[-1].content == LAST_WORD
 
 
@@ -406,3 +407,27 @@ async def test_a_recall_while_a_tool_works_begins_the_turn_anew(tmp_path: Path):
         assert stage.texts() == ["重新回答"]
         assert SECRET not in whole(stage.model.requests[-1])
         assert roles(stage.model.requests[-1]) == ["system", "user"]
+
+
+async def test_what_is_recalled_after_a_tool_has_read_it_is_not_told(tmp_path: Path):
+    has_read, gate = asyncio.Event(), asyncio.Event()
+
+    async def deed(surroundings: Surroundings, arguments: Mapping[str, Any]) -> ToolOutput:
+        (found,) = await messages_by_rows(surroundings.app.db, [1])
+        has_read.set()
+        await gate.wait()
+        return ToolOutput(found.message.text, (found.row_id,))
+
+    async with open_stage(tmp_path, tools=(StagedTool(deed),)) as stage:
+        spoken = await _hear_secret(stage)
+        stage.model.enqueue(calling(look()))
+        stage.say(GROUP, FISH, AT_BOT, " 问你")
+        await stage.settle()
+        await stage.clock.advance(2)
+        await asyncio.wait_for(has_read.wait(), 5)
+        await stage.recall(spoken)
+        gate.set()
+        await stage.advance(40)
+        assert results(stage.model.requests[-1]) == [RECALLED_RESULT]
+        assert not any(SECRET in whole(request) for request in stage.model.requests)
+        assert SECRET not in await kept(stage)

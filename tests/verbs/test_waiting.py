@@ -11,7 +11,7 @@ from loguru import logger
 
 from bot.alert import FULL_STORE
 from bot.catch_up import welcome
-from bot.simulate import RawEvent, events
+from bot.simulate import Fail, RawEvent, events
 from bot.worker import tick
 from tests.verbs.stage import (
     AT_BOT,
@@ -280,3 +280,18 @@ async def test_a_lock_is_no_news_for_operators(stage: Stage):
         await a_while()
     await stage.advance(10)
     assert stage.sent == []
+
+
+async def test_how_a_send_ended_is_kept_once_it_can_be(stage: Stage):
+    stage.platform.behave("send_group_msg", Fail(), times=1)
+    stage.platform.hold()
+    stage.say(GROUP, FISH, AT_BOT, " 在吗")
+    await stage.settle()
+    await stage.clock.advance(2)
+    await stage.settle()
+    assert stage.platform.held == 1
+    async with locked(stage):
+        stage.platform.release()
+        await a_while()
+    await stage.advance(10)
+    assert await stage.rows("SELECT state, error FROM turns") == [("failed", "SendRejected")]

@@ -31,3 +31,12 @@ WHERE m.bot_id = :bot_id AND m.user_id = :user_id AND (
 GROUP BY n.name
 ORDER BY max(n.last_seen) DESC
 LIMIT :limit;
+
+-- name: bearers
+-- Who of a chat has, or ever had, a name.
+SELECT DISTINCT m.user_id FROM chats AS c
+CROSS JOIN memberships AS s ON s.chat_id = c.id
+CROSS JOIN names AS n ON n.member_id = s.member_id
+JOIN members AS m ON m.id = n.member_id
+WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
+  AND (n.chat_id IS NULL OR n.chat_id = c.id) AND lower(n.name) = lower(:name);

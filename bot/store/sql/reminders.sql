@@ -37,19 +37,22 @@ DELETE FROM reminders WHERE ended_at < :before;
 
 -- name: due
 -- The reminders whose time has come, of accounts that can send, where nobody is muted; with all that
--- decides whether they may be sent.
+-- decides whether they may be sent. Of one chat only so many, so that a crowd there holds up no other.
 SELECT r.id, r.due_at, r.text, r.attempts, c.bot_id, c.kind, c.peer_id, m.user_id,
     c.removed_at IS NOT NULL AS removed, b.user_id IS NOT NULL AS blocked,
     s.left_at IS NOT NULL AS has_left,
     (SELECT max(message_id) FROM reminder_messages WHERE reminder_id = r.id) AS source_row
-FROM reminders AS r
+FROM (
+    SELECT *, row_number() OVER (PARTITION BY chat_id ORDER BY next_at, id) AS place
+    FROM reminders WHERE state = 'open' AND next_at <= :now
+) AS r
 JOIN chats AS c ON c.id = r.chat_id
 JOIN members AS m ON m.id = r.member_id
 LEFT JOIN blocks AS b ON b.bot_id = m.bot_id AND b.user_id = m.user_id
 LEFT JOIN memberships AS s ON s.chat_id = r.chat_id AND s.member_id = r.member_id
-WHERE r.state = 'open' AND r.next_at <= :now AND c.muted_until <= :now
+WHERE r.place <= :of_a_chat AND c.muted_until <= :now
   AND c.bot_id IN (SELECT value FROM json_each(:bot_ids))
-ORDER BY r.next_at, r.id
+ORDER BY r.place, r.next_at, r.id
 LIMIT :limit;
 
 -- name: next_due$
@@ -76,10 +79,11 @@ SET state = 'open', next_at = :next_at, attempts = attempts + :failed, error = :
 WHERE id = :id AND state = 'sending';
 
 -- name: settle!
--- What a dead process was sending is taken as sent, never repeated.
+-- What a dead process was sending is taken as sent, never repeated; also what it tried before the
+-- clock was set back.
 UPDATE reminders
 SET state = 'sent', text = '', ended_at = :at, error = 'the process ended while sending'
-WHERE state = 'sending' AND tried_at < :before;
+WHERE state = 'sending' AND (tried_at < :before OR tried_at > :at);
 
 -- name: open_of
 -- What a person waits for: in one chat, or in all of theirs.

@@ -88,6 +88,7 @@ LEFT JOIN members AS m ON m.bot_id = :bot_id AND m.user_id = :user_id;
 
 -- name: settle_turns!
 -- Turns that a dead process of the account was sending: they are taken as sent, never repeated.
+-- What began after now did so before the clock was set back.
 UPDATE turns SET state = 'sent', error = 'the process ended while sending'
-WHERE state = 'sending' AND started_at < :before
+WHERE state = 'sending' AND (started_at < :before OR started_at > :now)
   AND chat_id IN (SELECT id FROM chats WHERE bot_id = :bot_id);
