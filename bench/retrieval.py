@@ -25,7 +25,7 @@ from typing import Any
 from bench.figures import Times, line, title
 from bot.app import App, open_app
 from bot.config import Config
-from bot.embed import embed_messages
+from bot.embed import embed_all
 from bot.ingest import ingest
 from bot.model import Chat
 from bot.paths import ROOT
@@ -192,7 +192,7 @@ async def _measure(place: Path, chats: LabelledChats) -> list[str]:
     config = Config(root=place, sqlite_synchronous="NORMAL", database_url="sqlite:///bench.db")
     async with open_app(config, clock) as app:
         ids = await take_in(app, clock, chats)
-        embedding = asyncio.create_task(embed_messages(app))
+        embedding = asyncio.create_task(embed_all(app))
         while not embedding.done():
             await asyncio.sleep(0.001)
             await clock.advance(1)

@@ -1,21 +1,28 @@
-"""Embed: messages get vectors, in the background; see ``docs/search.md``, "Vectors"."""
+"""Embed: messages and entries get vectors, in the background, and questions when they are asked.
+
+See ``docs/search.md``, "Vectors" and "Vectors of entries".
+"""
 
 import asyncio
 from collections.abc import Sequence
 
 import numpy as np
+from loguru import logger
 from numpy.typing import NDArray
 
 from bot.app import App
 from bot.budget import budget_is_spent
-from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelRefused
+from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelError, ModelRefused
 from bot.llm.embedder import Embedder
 from bot.memory.masking import masked
+from bot.model import Chat
 from bot.search.tokens import index_words
 from bot.search.vectors import kept, sketches, slot
+from bot.store.entry_vectors import WantingEntry, keep_entries, next_entries
 from bot.store.vectors import (
     Lot,
     Made,
+    Space,
     SpaceMoved,
     Wanting,
     enter_space,
@@ -26,6 +33,7 @@ from bot.store.vectors import (
 from bot.text import display_name
 
 LOT_ROWS = 64
+ENTRY_LOT_ROWS = 32
 PAUSE_SECONDS = 0.25
 """Between two lots, so that a backlog takes neither the processor nor the disk from anybody."""
 
@@ -34,13 +42,17 @@ MAX_CHARS = 500
 
 PROBE = "你好"
 
+QUESTION_SECONDS = 3.0
+"""Whoever asks does not wait longer for the question's vector; words must do then."""
+
 Vector = NDArray[np.float32]
 
 
-async def embed_messages(app: App) -> int:
-    """Make vectors of all messages that have none, the newest first; return how many were made.
+async def embed_all(app: App) -> int:
+    """Make vectors of all messages and entries that have none; return how many were made.
 
-    It goes on where it stopped, whatever stopped it. If the day's budget is spent, it waits.
+    New messages come first, then entries, then older messages, the newest first. It goes on
+    where it stopped, whatever stopped it. If the day's budget is spent, it waits.
 
     Raises:
         ModelError: the embedder gives none; what was made before is kept.
@@ -53,10 +65,14 @@ async def embed_messages(app: App) -> int:
     count = 0
     while not await _is_spent(app, app.embedder):
         lot = await next_lot(app.db, space, LOT_ROWS)
-        if lot is None:
-            break
+        entries = await _next_entries(app, app.embedder, space, lot)
         try:
-            count += await _embed_lot(app, app.embedder, lot)
+            if entries:
+                count += await _embed_entries(app, app.embedder, space, entries)
+            elif lot is not None:
+                count += await _embed_lot(app, app.embedder, lot)
+            else:
+                break
         except SpaceMoved:
             break
         await app.clock.sleep(PAUSE_SECONDS)
@@ -77,6 +93,50 @@ async def _embed_lot(app: App, embedder: Embedder, lot: Lot) -> int:
     return len(made)
 
 
+async def _next_entries(
+    app: App, embedder: Embedder, space: Space, lot: Lot | None
+) -> list[WantingEntry]:
+    """Return the entries to look at now, none as long as there are new messages."""
+    if lot is not None and lot.side != "older":
+        return []
+    return await next_entries(app.db, space, ENTRY_LOT_ROWS, is_remote=embedder.is_remote)
+
+
+async def _embed_entries(
+    app: App, embedder: Embedder, space: Space, entries: Sequence[WantingEntry]
+) -> int:
+    wanted = [one for one in entries if index_words(one.text[:MAX_CHARS])]
+    texts = [sent_text(one.text, embedder) for one in wanted]
+    vectors = await _vectors(embedder, texts) if texts else []
+    made = {
+        one.row_id: kept(vector)
+        for one, vector in zip(wanted, vectors, strict=True)
+        if vector is not None
+    }
+    await keep_entries(app.db, space, [(one, made.get(one.row_id)) for one in entries])
+    return len(made)
+
+
+async def question_vector(app: App, chat: Chat, question: str) -> Vector | None:
+    """Return what a question means, ``None`` if it has to be searched by its words.
+
+    Args:
+        app: the program.
+        chat: where it is asked.
+        question: raw.
+    """
+    embedder = app.embedder
+    if embedder is None or not question.strip() or await _is_spent(app, embedder):
+        return None
+    try:
+        async with asyncio.timeout(QUESTION_SECONDS):
+            [vector] = await embedder.embed([sent_text(question, embedder)], chat)
+            return vector
+    except (ModelError, TimeoutError) as error:
+        logger.warning("a question is searched by its words: {}", type(error).__name__)
+        return None
+
+
 def is_worth_it(message: Wanting, embedder: Embedder) -> bool:
     """Whether a message gets a vector: one that says something, and may be sent where it goes."""
     may_go = message.is_served or not embedder.is_remote
@@ -86,8 +146,15 @@ def is_worth_it(message: Wanting, embedder: Embedder) -> bool:
 def passage(message: Wanting, embedder: Embedder) -> str:
     """Return what is embedded of a message: who says what."""
     name = display_name(message.sender_name, "")
-    text = f"{name}：{message.text}"[:MAX_CHARS]
-    return masked(text) if embedder.is_remote else text
+    return sent_text(f"{name}：{message.text}", embedder)
+
+
+def sent_text(text: str, embedder: Embedder) -> str:
+    """Return what of a text an embedder is given; nothing that has to be masked leaves."""
+    if not embedder.is_remote:
+        return text[:MAX_CHARS]
+    # Masked before it is cut: half a number is not known for one.
+    return masked(text[: 2 * MAX_CHARS])[:MAX_CHARS]
 
 
 async def _vectors(

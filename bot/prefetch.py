@@ -7,11 +7,14 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from bot.app import App
 from bot.clock import local_date
+from bot.embed import question_vector
 from bot.memory.pack import (
+    FLOOR,
     ContextPack,
     Recalled,
     TokenBudget,
@@ -22,9 +25,11 @@ from bot.memory.pack import (
 )
 from bot.memory.policy import DAY_MS, MemoryPolicy, policy
 from bot.model import Chat, entry_label
-from bot.store.entry_search import Candidate, candidates
+from bot.search.alike import BUNDLED, OPEN
+from bot.store.entry_search import Candidate, bearing, candidates
+from bot.store.entry_vectors import Meaning
 from bot.store.reach import readable_call, readable_of
-from bot.store.sqlite import run, visit
+from bot.store.sqlite import Call, run, visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +84,39 @@ async def fitting(app: App, chat: Chat, user_id: str, query: str, limit: int) ->
     return sorted(fits, key=lambda one: (-one.keyword, -one.row_id))[:limit]
 
 
+async def related(app: App, chat: Chat, user_id: str, query: str, limit: int) -> list[Candidate]:
+    """Return the entries that fit a question by words or meaning, of what a turn may read.
+
+    It may wait for an embedder, so it is for those who have time: not on the way of a message.
+    Without a vector of the question, words alone decide.
+
+    Args:
+        app: the program.
+        chat: where the turn is.
+        user_id: its sender.
+        query: raw.
+        limit: of what fits by words so many at most, and of what is near in meaning as many.
+    """
+    if not app.settings.of(chat).memory_enabled:
+        return []
+    vector, embedder = await question_vector(app, chat, query), app.embedder
+    meaning = None
+    if vector is not None and embedder is not None:
+        meaning = Meaning(embedder.id, vector), OPEN if embedder.is_remote else BUNDLED
+    call = _readable_call(app, chat, user_id)
+
+    def work(connection: sqlite3.Connection) -> list[Candidate]:
+        streams = readable_of(run(connection, call), chat.bot_id)
+        return bearing(connection, streams, query, meaning, limit)
+
+    async with app.db.reader() as connection:
+        return await visit(connection, work)
+
+
 async def _candidates(
     app: App, chat: Chat, user_id: str, query: str, limit: int
 ) -> list[Candidate]:
-    cross_group = app.settings.of(chat).memory_member_cross_group
-    call = readable_call(chat, user_id, cross_group=cross_group)
+    call = _readable_call(app, chat, user_id)
 
     def work(connection: sqlite3.Connection) -> list[Candidate]:
         streams = readable_of(run(connection, call), chat.bot_id)
@@ -91,6 +124,11 @@ async def _candidates(
 
     async with app.db.reader() as connection:
         return await visit(connection, work)
+
+
+def _readable_call(app: App, chat: Chat, user_id: str) -> Call:
+    cross_group = app.settings.of(chat).memory_member_cross_group
+    return readable_call(chat, user_id, cross_group=cross_group)
 
 
 def pack_of(
@@ -106,21 +144,24 @@ def pack_of(
 
 def _recalled(found: Candidate, recall: Recall) -> Recalled:
     said_at = _said_at(found, recall.zone)
-    half_life_ms = recall.policy.half_life_days * DAY_MS
+    age_ms, half_life_ms = recall.now - said_at, recall.policy.half_life_days * DAY_MS
+    scored = partial(
+        score,
+        recall.policy.weights,
+        recency=recency(age_ms, half_life_ms),
+        keyword=found.keyword,
+    )
     return Recalled(
         row_id=found.row_id,
         word=_word(found),
         label=entry_label(found.number),
         text=found.text,
-        score=score(
-            recall.policy.weights,
-            recency=recency(recall.now - said_at, half_life_ms),
-            keyword=found.keyword,
-        ),
+        score=scored(vector=found.vector),
         day=found.date or local_date(said_at, recall.zone),
         said_at=said_at,
         is_pinned=found.pinned,
         is_note=found.tier == "working" and found.document == "note",
+        fits=found.vector is not None and scored() >= FLOOR,
     )
 
 

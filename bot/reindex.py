@@ -11,6 +11,7 @@ from functools import partial
 from bot.app import App
 from bot.store.database import Database
 from bot.store.entry_index import refill_index
+from bot.store.entry_vectors import request_entries
 from bot.store.message_index import clear_message_index, index_step, messages_left, scrub_step
 from bot.store.patience import Patience
 
@@ -44,7 +45,7 @@ async def _step_by_step(app: App, step: Callable[[], Awaitable[int]]) -> None:
 
 
 async def reindex(db: Database, patience: Patience, told: Callable[[int, int], None]) -> None:
-    """Make the indices of entries and messages anew.
+    """Make the indices of entries and messages anew, and have entries embedded anew by the bot.
 
     While the bot runs, it goes on: its searches find what is indexed so far, and its messages are
     indexed as they come. If this is stopped, the bot goes on with it when it starts.
@@ -55,6 +56,7 @@ async def reindex(db: Database, patience: Patience, told: Callable[[int, int], N
         told: how many messages are done, and of how many, after each step.
     """
     await patience.until_done(partial(db.write, refill_index))
+    await patience.until_done(partial(db.write, request_entries))
     await patience.until_done(partial(clear_message_index, db))
     left = total = await messages_left(db)
     while left:

@@ -10,13 +10,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from loguru import logger
 from numpy.typing import NDArray
 
 from bot.app import App
-from bot.budget import budget_is_spent
-from bot.errors import ModelError
-from bot.memory.masking import masked
+from bot.embed import question_vector
 from bot.model import Chat, StoredMessage
 from bot.search.asking import asked
 from bot.search.context import REACH_AHEAD, REACH_BACK, context
@@ -50,11 +47,6 @@ ANCHORS = 40
 
 LED = 3
 """So many messages before them are read, on which they may rest."""
-
-EMBED_SECONDS = 3.0
-"""Whoever asks does not wait longer for the question's vector; words must do then."""
-
-QUESTION_CHARS = 500
 
 Vector = NDArray[np.float32]
 
@@ -191,7 +183,7 @@ async def _dense(
     own_window: Window | None,
 ) -> _Dense | None:
     """Return the messages nearest to a question, ``None`` if there are no vectors to go by."""
-    vector = await _question_vector(app, chat, question)
+    vector = await question_vector(app, chat, question)
     if vector is None or app.embedder is None:
         return None
     space = await space_in_use(app.db, app.embedder.id, len(vector))
@@ -208,20 +200,6 @@ async def _dense(
     rows = own_rows.union(near.row_ids) - window.hidden
     cosines = await _cosines(app, space, vector, rows)
     return _Dense(space, vector, cosines, near.usual, own_rows) if cosines else None
-
-
-async def _question_vector(app: App, chat: Chat, question: str) -> Vector | None:
-    embedder = app.embedder
-    if embedder is None or (embedder.is_remote and await budget_is_spent(app, "embed")):
-        return None
-    text = question[:QUESTION_CHARS]
-    try:
-        async with asyncio.timeout(EMBED_SECONDS):
-            [vector] = await embedder.embed([masked(text) if embedder.is_remote else text], chat)
-            return vector
-    except (ModelError, TimeoutError) as error:
-        logger.warning("a question is searched by its words: {}", type(error).__name__)
-        return None
 
 
 async def _narrowing(app: App, chat: Chat, window: Window) -> Narrowing | None:

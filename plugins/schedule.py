@@ -12,7 +12,7 @@ from loguru import logger
 
 from bot.app import App
 from bot.consolidate import NIGHT_HOUR, tend
-from bot.embed import embed_messages
+from bot.embed import embed_all
 from bot.errors import QunyiError
 from bot.reindex import index_older, scrub_messages
 from bot.remind import send_due, settle
@@ -150,9 +150,9 @@ async def _look(app: App) -> None:
 
 async def _embed(app: App) -> None:
     try:
-        await embed_messages(app)
+        await embed_all(app)
     except (QunyiError, sqlite3.Error) as error:
-        logger.warning("messages wait for their vectors: {}: {}", type(error).__name__, error)
+        logger.warning("texts wait for their vectors: {}: {}", type(error).__name__, error)
 
 
 async def _tend(app: App) -> None:

@@ -55,11 +55,13 @@ class Recalled:
     is_pinned: bool = False
     is_note: bool = False
     """A working note, of the conversation that still goes on."""
+    fits: bool = False
+    """Its words alone would have it packed; that it means something else does not hide it."""
 
     @property
     def bears(self) -> bool:
         """Whether it has to do with the message, or is there anyway."""
-        return self.is_pinned or self.is_note or self.score >= FLOOR
+        return self.is_pinned or self.is_note or self.fits or self.score >= FLOOR
 
     @property
     def head(self) -> str:

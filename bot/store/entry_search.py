@@ -5,19 +5,21 @@ See ``docs/search.md``, "The search of entries", and ``docs/memory.md``, "What a
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiosqlite
 
 from bot.model import Document, Tier
+from bot.search.alike import NEAR, Scale, nearness
 from bot.search.ranking import coverage
 from bot.search.tokens import any_of, holders, in_pairs, is_exact, question_phrases
 from bot.store.database import Database
+from bot.store.entry_vectors import Meaning, cosines
 from bot.store.queries import load
 from bot.store.reach import Place, Readable
-from bot.store.sqlite import run
+from bot.store.sqlite import Call, run
 
 MAX_FOUND = 200
 """So many entries are ranked, the newest that match."""
@@ -46,6 +48,8 @@ class Candidate:
     place: Place
     keyword: float
     """How much of the question it answers to, from 0 for nothing to 1; see ``coverage``."""
+    vector: float | None = None
+    """How near it is in meaning, from 0 to 1; ``None`` if that is not known."""
 
 
 def candidates(
@@ -63,12 +67,58 @@ def candidates(
     """
     if not readable:
         return []
-    streams = json.dumps([(stream.row_id, stream.place) for stream in readable])
+    streams = _streams(readable)
     found = _found(connection, readable, streams, query)
-    best = sorted(found, key=lambda row_id: (-found[row_id], -row_id))[:limit]
-    chosen = {"streams": streams, "found": json.dumps(best)}
-    rows = run(connection, (_sql.candidates, chosen))
+    rows = run(connection, _candidates_call(streams, _best(found, limit)))
     return [_candidate(row, found.get(row["id"], 0.0)) for row in rows]
+
+
+def bearing(
+    connection: sqlite3.Connection,
+    readable: Sequence[Readable],
+    query: str,
+    meaning: tuple[Meaning, Scale] | None,
+    limit: int,
+) -> list[Candidate]:
+    """Return what fits a question by its words or is near to it in meaning, in no order.
+
+    Pins and working notes are among it only if they do. For a visit, like ``candidates``.
+
+    Args:
+        connection: one that reads.
+        readable: the streams that the turn may read, by ``bot.store.reach``.
+        query: what was said, raw.
+        meaning: what it means, and what cosines tell; ``None``: words alone.
+        limit: of what fits so many at most, and of what is near as many.
+    """
+    if not readable:
+        return []
+    streams = _streams(readable)
+    fits = _found(connection, readable, streams, query)
+    near: dict[int, float] = {}
+    if meaning is not None:
+        asked, scale = meaning
+        near = nearness(cosines(connection, streams, list(fits), asked), scale)
+    nearest = _best({row_id: one for row_id, one in near.items() if one >= NEAR}, limit)
+    chosen = {*_best(fits, limit), *nearest}
+    rows = run(connection, _candidates_call(streams, chosen))
+    return [
+        replace(_candidate(row, fits.get(row["id"], 0.0)), vector=near.get(row["id"]))
+        for row in rows
+        if row["id"] in chosen
+    ]
+
+
+def _streams(readable: Iterable[Readable]) -> str:
+    return json.dumps([(stream.row_id, stream.place) for stream in readable])
+
+
+def _best(scores: Mapping[int, float], limit: int) -> list[int]:
+    return sorted(scores, key=lambda row_id: (-scores[row_id], -row_id))[:limit]
+
+
+def _candidates_call(streams: str, chosen: Iterable[int]) -> Call:
+    return (_sql.candidates, {"streams": streams, "found": json.dumps(list(chosen))})
 
 
 def _found(

@@ -89,10 +89,11 @@ async def enter_space(db: Database, embedder: str, dimensions: int) -> Space:
 async def space_in_use(db: Database, embedder: str, dimensions: int) -> Space | None:
     """Return the space in use if it is that of an embedder."""
     async with db.reader() as connection:
-        return await visit(connection, lambda c: _space(c, embedder, dimensions))
+        return await visit(connection, lambda c: space_within(c, embedder, dimensions))
 
 
-def _space(connection: sqlite3.Connection, embedder: str, dimensions: int) -> Space | None:
+def space_within(connection: sqlite3.Connection, embedder: str, dimensions: int) -> Space | None:
+    """Return the same, for a visit that asks more."""
     rows = run(connection, (_sql.space, {}))
     found = Space(*rows[0]) if rows else None
     is_theirs = found and (found.embedder, found.dimensions) == (embedder, dimensions)
@@ -100,7 +101,7 @@ def _space(connection: sqlite3.Connection, embedder: str, dimensions: int) -> Sp
 
 
 def _enter(connection: sqlite3.Connection, embedder: str, dimensions: int) -> Space:
-    found = _space(connection, embedder, dimensions)
+    found = space_within(connection, embedder, dimensions)
     if found is not None:
         return found
     run(connection, (_sql.open_space, {"embedder": embedder, "dimensions": dimensions}))
@@ -120,7 +121,7 @@ async def next_lot(db: Database, space: Space, limit: int) -> Lot | None:
 
 
 def _next(connection: sqlite3.Connection, space: Space, limit: int) -> Lot | None:
-    current = _space(connection, space.embedder, space.dimensions)
+    current = space_within(connection, space.embedder, space.dimensions)
     if current is None:
         return None
     sides = (

@@ -11,7 +11,7 @@ from bot.errors import ToolError
 from bot.inject import recall_pack
 from bot.memory.pack import TokenBudget
 from bot.memory.policy import policy
-from bot.prefetch import Recall, fitting, pack_of
+from bot.prefetch import Recall, pack_of, related
 from bot.store.entry_search import evidence
 from bot.store.snapshots import recollection
 from bot.tools.arguments import Arguments, read, schema_of
@@ -21,7 +21,7 @@ BUDGET_TOKENS = 1_200
 """What is found may cost this much."""
 
 LOOKED_AT = 24
-"""So many entries are weighed, the best by their words."""
+"""So many entries are weighed, the best by their words, and as many by their meaning."""
 
 
 class Asked(Arguments):
@@ -50,7 +50,7 @@ class MemorySearch:
         if not scene.settings.memory_enabled:
             raise ToolError("记忆已关闭。")
         sender_id = scene.question.sender_id
-        found = await fitting(app, scene.chat, sender_id, asked.query, LOOKED_AT)
+        found = await related(app, scene.chat, sender_id, asked.query, LOOKED_AT)
         recall = Recall(policy(scene.settings.memory_policy), app.config.timezone, scene.now)
         budget = TokenBudget(BUDGET_TOKENS, estimator(scene.settings.token_estimator))
         packed = pack_of(found, recall, budget, shown=await _shown(surroundings))

@@ -38,6 +38,7 @@ from bot.search.vectors import kept, planes, sketches, slot
 from bot.store import chats
 from bot.store.alerts import claim_alert
 from bot.store.database import Database, open_database
+from bot.store.entry_vectors import keep_entries, next_entries
 from bot.store.images import Description, keep_description
 from bot.store.ingest import Receipt
 from bot.store.lessons import keep_lessons
@@ -136,7 +137,8 @@ async def _fill(db: Database) -> None:
 
 
 async def _fill_vectors(db: Database) -> None:
-    """Let messages have vectors, and the text of one become another afterwards."""
+    """Let messages have vectors, and the text of one become another afterwards; and entries, but
+    one in vain and one not yet."""
     lot = await next_lot(db, await enter_space(db, "frozen", len(VECTOR)), 64)
     assert lot is not None
     (sketch,) = sketches(VECTOR[None, :], planes(len(VECTOR)))
@@ -146,6 +148,9 @@ async def _fill_vectors(db: Database) -> None:
         if one.is_talk
     ]
     await keep_lot(db, lot, made)
+    space = await enter_space(db, "frozen", len(VECTOR))
+    [last, *others] = await next_entries(db, space, 64, is_remote=False)
+    await keep_entries(db, space, [(last, None), *((one, kept(VECTOR)) for one in others[1:])])
     async with db.transaction() as tx:
         await replace_text(tx, made[0].of.row_id, "大鱼：湖边见")
 

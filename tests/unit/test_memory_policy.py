@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from bot.errors import MemoryPolicyError, QunyiError
+from bot.memory.pack import FLOOR, score
 from bot.memory.policy import DAY_MS, HOUR_MS, PRESETS, MemoryPolicy, Weights, policy
+from bot.search.alike import NEAR
 from bot.settings import DEFINITIONS, parse_value
 
 
@@ -79,3 +81,9 @@ def test_an_unknown_policy_is_refused_with_the_names_of_those_there_are():
 def test_the_error_is_one_of_values_and_of_the_tree():
     assert issubclass(MemoryPolicyError, ValueError)
     assert issubclass(MemoryPolicyError, QunyiError)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_what_is_near_in_meaning_is_packed_however_old_it_is(name: str):
+    weights = PRESETS[name].weights
+    assert score(weights, recency=0, keyword=0, vector=NEAR) >= FLOOR

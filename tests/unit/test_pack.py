@@ -242,3 +242,9 @@ def test_without_vectors_the_others_share_their_weight():
 @given(*[st.floats(0, 10)] * 3, *[st.floats(0, 1)] * 3)
 def test_a_score_lies_between_0_and_1(a: float, b: float, c: float, x: float, y: float, z: float):
     assert 0 <= score(Weights(a, b, c), recency=x, keyword=y, vector=z) <= 1 + 1e-9
+
+
+def test_what_fits_in_its_own_right_is_packed_whatever_its_score():
+    low = FLOOR / 2
+    packed = pack([_entry(1, score=low), _entry(2, score=low, fits=True)], _budget(512))
+    assert packed.row_ids == (2,)

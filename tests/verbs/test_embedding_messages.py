@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.embed import LOT_ROWS, embed_messages
+from bot.embed import LOT_ROWS, embed_all
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
@@ -41,7 +41,7 @@ async def stage(open_with: Opening) -> AsyncIterator[Stage]:
 
 async def embed(stage: Stage) -> int:
     """Let everything be embedded, however many pauses that takes."""
-    task = stage.spawn(embed_messages(stage.app))
+    task = stage.spawn(embed_all(stage.app))
     while not task.done():
         await stage.advance(1)
     return task.result()
@@ -93,7 +93,7 @@ async def test_a_backlog_goes_on_where_an_outage_stopped_it(stage: Stage, open_w
     await talk(stage, *(f"第{n}句" for n in range(3 * LOT_ROWS)))
     embedder = stage.app.embedder
     assert isinstance(embedder, SpellingEmbedder)
-    task = asyncio.create_task(embed_messages(stage.app))
+    task = asyncio.create_task(embed_all(stage.app))
     await stage.clock.until_sleeping(1)
     embedder.fail(ModelUnavailable("down"))
     await stage.clock.advance(1)
@@ -118,7 +118,7 @@ async def test_what_is_being_embedded_holds_up_neither_messages_nor_answers(open
     embedder = StuckEmbedder()
     async with open_with(embedder) as stage:
         await talk(stage, *(f"第{n}句" for n in range(3 * LOT_ROWS)))
-        task = asyncio.create_task(embed_messages(stage.app))
+        task = asyncio.create_task(embed_all(stage.app))
         while not embedder.texts:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         stage.say(GROUP, FISH, "湖边见")
@@ -163,7 +163,7 @@ async def test_an_embedder_that_takes_nothing_at_all_stops_the_run_and_nothing_i
     assert isinstance(embedder, SpellingEmbedder)
     embedder.refused[""] = error
     # It ends at once: no pause, which only the test could end, comes before it.
-    task = asyncio.ensure_future(embed_messages(stage.app))
+    task = asyncio.ensure_future(embed_all(stage.app))
     await asyncio.wait([task], timeout=5)
     assert isinstance(task.exception(), type(error))
     assert len(embedder.texts) <= 20 + 2
@@ -198,7 +198,7 @@ async def test_without_an_embedder_nothing_is_done(tmp_path: Path):
     async with open_stage(tmp_path) as stage:
         await talk(stage, "湖边见")
         assert stage.app.embedder is None
-        assert await embed_messages(stage.app) == 0
+        assert await embed_all(stage.app) == 0
 
 
 # --- somebody else's machine ------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.embed import embed_messages
+from bot.embed import embed_all
 from bot.errors import ModelUnavailable
 from bot.llm.spelling import SpellingEmbedder
 from bot.model import Chat
@@ -46,7 +46,7 @@ async def talk(
 
 
 async def embed(stage: Stage) -> None:
-    task = stage.spawn(embed_messages(stage.app))
+    task = stage.spawn(embed_all(stage.app))
     while not task.done():
         await stage.advance(1)
 

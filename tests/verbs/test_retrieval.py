@@ -22,7 +22,7 @@ from bench.retrieval import (
 )
 from bot.app import App, open_app
 from bot.config import Config
-from bot.embed import embed_messages
+from bot.embed import embed_all
 from bot.simulate import VirtualClock
 
 Search = Callable[[App, Question, dict[str, str]], Awaitable[list[str]]]
@@ -56,7 +56,7 @@ async def club(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Club]:
     config = Config(root=root, sqlite_synchronous="NORMAL", database_url="sqlite:///club.db")
     async with open_app(config, clock) as app:
         ids = await take_in(app, clock, chats)
-        embedding = asyncio.create_task(embed_messages(app))
+        embedding = asyncio.create_task(embed_all(app))
         while not embedding.done():
             await asyncio.wait([embedding], timeout=0.002)
             await clock.advance(1)

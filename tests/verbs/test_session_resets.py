@@ -10,7 +10,7 @@ import pytest
 from bot.app import App
 from bot.commands.session import USAGE
 from bot.compact import compact
-from bot.embed import embed_messages
+from bot.embed import embed_all
 from bot.llm.spelling import SpellingEmbedder
 from bot.model import Chat
 from bot.session import (
@@ -151,7 +151,7 @@ async def test_each_reset_clears_what_it_says_and_nothing_else(
 
 
 async def embedded(stage: Stage) -> None:
-    task = stage.spawn(embed_messages(stage.app))
+    task = stage.spawn(embed_all(stage.app))
     while not task.done():
         await stage.advance(1)
 

@@ -124,6 +124,16 @@ CREATE TABLE entry_sources (
     PRIMARY KEY (entry_id, source_id)
 ) WITHOUT ROWID;
 INSERT INTO "entry_sources" VALUES(5,4);
+CREATE TABLE entry_vectors (
+    entry_id INTEGER PRIMARY KEY REFERENCES entries (id) ON DELETE CASCADE,
+    space_id INTEGER NOT NULL DEFAULT 0,
+    vector   BLOB
+);
+INSERT INTO "entry_vectors" VALUES(1,1,X'D771363B7F7F7F7F7F7F7F7F');
+INSERT INTO "entry_vectors" VALUES(2,1,X'D771363B7F7F7F7F7F7F7F7F');
+INSERT INTO "entry_vectors" VALUES(3,1,X'D771363B7F7F7F7F7F7F7F7F');
+INSERT INTO "entry_vectors" VALUES(4,0,NULL);
+INSERT INTO "entry_vectors" VALUES(5,1,NULL);
 CREATE TABLE image_descriptions (
     message_id  INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
     number      INTEGER NOT NULL,
@@ -390,6 +400,7 @@ INSERT INTO "schema_steps" VALUES(7,'0007_images',1790000000000);
 INSERT INTO "schema_steps" VALUES(8,'0008_message_search',1790000000000);
 INSERT INTO "schema_steps" VALUES(9,'0009_sessions',1790000000000);
 INSERT INTO "schema_steps" VALUES(10,'0010_vectors',1790000000000);
+INSERT INTO "schema_steps" VALUES(11,'0011_entry_vectors',1790000000000);
 CREATE TABLE scopes (
     id          INTEGER PRIMARY KEY,
     bot_id      TEXT NOT NULL,
@@ -689,6 +700,14 @@ CREATE TRIGGER sketch_erased AFTER DELETE ON message_vectors BEGIN
         ),
         changed = (SELECT max(changed) + 1 FROM vector_pages)
     WHERE id = old.page_id;
+END;
+CREATE INDEX entry_vectors_by_space ON entry_vectors (space_id, entry_id DESC);
+CREATE TRIGGER entry_vector_wanted AFTER INSERT ON entries WHEN new.text <> '' BEGIN
+    INSERT OR REPLACE INTO entry_vectors (entry_id) VALUES (new.id);
+END;
+CREATE TRIGGER entry_vector_erased AFTER UPDATE OF text ON entries WHEN new.text <> old.text BEGIN
+    DELETE FROM entry_vectors WHERE entry_id = old.id;
+    INSERT INTO entry_vectors (entry_id) SELECT new.id WHERE new.text <> '';
 END;
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('messages',13);
