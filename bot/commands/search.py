@@ -69,9 +69,7 @@ async def search_chat(call: Call) -> str:
     wanted = read_search(call.arguments, call.message.mentions, today)
     window = await _window(call, wanted)
     found = await kept(call.app.db, call.chat, wanted.keywords, window, MAX_FOUND)
-    later = (
-        "" if found.is_whole else "更早的消息还没有都找过。(Older messages are not all searched.)"
-    )
+    later = "" if found.is_whole else NOT_WHOLE
     if not found.messages:
         return await _related(call, wanted, window, later)
     lines = [Item(_line(call, one, wanted.keywords)) for one in found.messages]
