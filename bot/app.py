@@ -79,9 +79,8 @@ class App:
 
     @property
     def reading_models(self) -> tuple[str, ...]:
-        """The names of the models that may read messages, to answer, to remember, or to look at
-        pictures."""
-        purposes: tuple[Purpose, ...] = ("chat", "reflect.group", "vision")
+        """The names of the models that may read messages, for whatever purpose."""
+        purposes: tuple[Purpose, ...] = ("chat", "reflect.group", "decide", "vision", "embed")
         configured: list[Purpose] = [p for p in purposes if self.routes.is_configured(p)]
         routes = (route for name in configured for route in self.routes.candidates(name))
         return tuple(dict.fromkeys(route.model for route in routes))
