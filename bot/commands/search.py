@@ -22,6 +22,7 @@ USAGE = (
     "词可以有几个，要都出现；带空格的词写在引号里。"
 )
 NOT_WHOLE = "更早的消息还没有都找过。(Older messages are not all searched.)"
+BY_WORDS = "这次只按字词找，没有按意思找。(Searched by words, not by meaning.)"
 MAX_FOUND = 100
 PAGE_ITEMS = 10
 RELATED = 10
@@ -87,6 +88,7 @@ async def _related(call: Call, wanted: Wanted, window: Window, later: str) -> st
     best = found.hits[0].score if found.hits else 0.0
     likely = [hit.stored for hit in found.hits if hit.score >= RELATED_SHARE * best]
     lines = [_line(call, stored, wanted.keywords) for stored in likely]
+    later = "\n".join(filter(None, (BY_WORDS if found.is_lexical_only else "", later)))
     if not lines:
         return "\n".join(filter(None, ("没有找到。(Nothing was found.)", later)))
     heading = "没有一字不差的，这些可能有关 (no exact match; these may be related)："
@@ -182,7 +184,7 @@ def read_search(arguments: str, mentions: Iterable[str], today: date) -> Wanted:
             keywords.append(word)
     keywords = [word for word in keywords if fold(word).strip()]
     if not keywords:
-        raise Refusal(USAGE)
+        raise Refusal(f"还要写上要找的词。{USAGE}" if people or since or until else USAGE)
     return Wanted(tuple(keywords), tuple(people), since, until, page)
 
 

@@ -24,6 +24,8 @@ BOT = "BOT"
 
 NOTHING = "没有找到。已经在对话里的、撤回了的消息不会列出。"
 
+BY_WORDS = "（这次只按字词找，没有按意思找）"
+
 GLANCE_CHARS = 160
 """Of a message in a list so much is shown."""
 
@@ -59,6 +61,8 @@ class _Told:
     max_chars: int
     marked: frozenset[int] = frozenset()
     """Those that were found, where others stand beside them."""
+    note: str = ""
+    """How they were looked for, if not as usual."""
 
 
 class ChatHistory:
@@ -162,7 +166,8 @@ async def _searched(surroundings: Surroundings, asked: Asked, window: Window) ->
     hits = [hit.stored for hit in found.hits]
     beside = [stored for hit in found.hits for stored in hit.context]
     marked = frozenset(hit.row_id for hit in hits) if beside else frozenset[int]()
-    return _Told(_each_once([*hits, *beside]), GLANCE_CHARS, marked)
+    note = BY_WORDS if found.is_lexical_only else ""
+    return _Told(_each_once([*hits, *beside]), GLANCE_CHARS, marked, note)
 
 
 def _newest_first(messages: Iterable[StoredMessage]) -> list[StoredMessage]:
@@ -186,10 +191,12 @@ def _output(surroundings: Surroundings, told: _Told) -> ToolOutput:
             break
         lines[stored.row_id] = line
     if not lines:
-        return ToolOutput(NOTHING)
+        return ToolOutput(NOTHING + told.note)
     shown = [lines[stored.row_id] for stored in in_order(seen) if stored.row_id in lines]
     if left := len(seen) - len(lines):
         shown.append(f"（还有 {left} 条放不下，可以缩小范围再查）")
+    if told.note:
+        shown.append(told.note)
     return ToolOutput("\n".join(shown), tuple(lines))
 
 
