@@ -193,6 +193,25 @@ async def test_a_rebuild_that_fails_takes_nothing_away_and_is_tried_again_by_its
     assert lines_of(stage.model.requests[-1])[0]["text"] == "问题1"
 
 
+async def test_a_past_cleared_by_another_process_stays_out_of_the_turn_in_the_making(
+    stage: Stage, tmp_path: Path
+):
+    stage.say(GROUP, BEAR, "刚才说的事")
+    await stage.advance(REST_SECONDS)
+    stage.model.hold()
+    stage.say(GROUP, FISH, *at_bot("问"))
+    await stage.advance(5)
+    assert "刚才说的事" in shown_texts(asked(stage.model.requests[-1]))
+    async with open_stage(tmp_path, start=stage.now) as other:
+        await reset_all(other.app, CHAT)
+    stage.model.release()
+    await stage.advance(REST_SECONDS)
+    stage.say(GROUP, FISH, *at_bot("再问"))
+    await stage.advance(10)
+    assert told(stage.model.requests[-1]) == ["好的"]
+    assert "刚才说的事" not in whole(stage.model.requests[-1])
+
+
 async def test_a_rebuild_survives_a_restart(tmp_path: Path):
     async with open_stage(tmp_path, answer=polite) as stage:
         await summarised(stage, 9)
