@@ -117,7 +117,7 @@ async def read_on(app: App, chat: Chat, state: SessionState, owner: str) -> Read
         id=taken.id,
         chat=chat,
         chat_id=state.chat_id,
-        reason="command",
+        reason=taken.reason,
         attempts=taken.attempts,
         chunk=taken.chunk,
         unusable=taken.unusable,

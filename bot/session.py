@@ -17,11 +17,10 @@ from bot.store.chats import ensure_chat
 from bot.store.messages import erase_chat_text
 from bot.store.sessions import (
     SessionState,
-    begin_summary_anew,
+    ask_for_rebuild,
     clear_conversation,
     clear_past,
     clear_summary,
-    queue_summary,
     session_now,
     session_state,
 )
@@ -58,21 +57,16 @@ async def session_of_chat(app: App, chat: Chat) -> Session:
 async def rebuild_summary(app: App, chat: Chat, owner: str) -> Rebuilt:
     """Make the summary anew from the newest turns of the conversation.
 
-    If that fails it is tried again by itself: the task is queued with what is taken away.
+    It stays as it is until the first part of the new one is there. If that fails it is tried again
+    by itself.
     """
-    await _change(app, chat, _begin_anew(app.clock.now()))
+    async with app.db.transaction() as tx:
+        await ensure_chat(tx, chat, app.clock.now())
+        await ask_for_rebuild(tx, chat, app.clock.now())
     state = await session_state(app.db, chat)
     done = await read_on(app, chat, state, owner)
     found = await session_of_chat(app, chat)
     return Rebuilt(done.turns, found.summary.size, done.is_whole)
-
-
-def _begin_anew(now: int) -> Callable[[aiosqlite.Connection, Chat], Awaitable[None]]:
-    async def begin(tx: aiosqlite.Connection, chat: Chat) -> None:
-        await begin_summary_anew(tx, chat)
-        await queue_summary(tx, (await session_now(tx, chat)).chat_id, "command", now)
-
-    return begin
 
 
 async def reset_summary(app: App, chat: Chat) -> int:

@@ -16,6 +16,7 @@ from bot.platform.outbox import Letter
 from bot.scene import Scene
 from bot.send import quote_of, send
 from bot.store.messages import messages_by_rows, replace_text
+from bot.store.sessions import session_now
 from bot.store.tool_history import without_shown
 from bot.store.turns import NewTurn, add_turn, finish_turn
 
@@ -49,12 +50,19 @@ async def _recalled_rows(app: App, turn: NewTurn) -> set[int]:
     return shown - {stored.row_id for stored in await messages_by_rows(app.db, shown)}
 
 
+def _without_past(turn: NewTurn) -> NewTurn:
+    """Return a turn without what was said before its question."""
+    lines = tuple(line for line in turn.lines if line.part in ("question", "answer"))
+    return replace(turn, lines=lines, tools=())
+
+
 class _Speech:
     """An answer on its way out: kept before its first message, finished after its last."""
 
     def __init__(self, app: App, scene: Scene, turn: NewTurn) -> None:
         self._app = app
         self._question = scene.question
+        self._cleared_before = scene.session.cleared_before
         self._turn = turn
         self._turn_id: int | None = None
         self._sent: dict[int, int] = {}
@@ -70,6 +78,10 @@ class _Speech:
             return
         async with self._app.db.transaction() as tx:
             self._turn = await _as_it_stands(self._app, self._turn)
+            session = await session_now(tx, self._turn.chat)
+            if session.cleared_before > self._cleared_before:
+                # Another process cleared the past; one of ours has the turn begin again.
+                self._turn = _without_past(self._turn)
             # In here: a recall withdraws as it lets go of the lock, before the next one has it.
             if not self._app.floor.committed(self._question):
                 raise TurnWithdrawn

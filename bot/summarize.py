@@ -42,9 +42,11 @@ from bot.store.sessions import (
     Progress,
     SessionState,
     Speaker,
+    begin_summary_anew,
     fold_window,
     is_any_gone,
     keep_progress,
+    rebuild_floor,
     session_now,
     session_state,
     speakers,
@@ -91,7 +93,10 @@ class Part:
     """What one call reads."""
 
     state: SessionState
+    """Where it reads on, and with which summary."""
     turns: tuple[Turn, ...]
+    replaced: SessionState | None = None
+    """What stands until the first part of a summary that is made anew is kept."""
 
     @property
     def cursor(self) -> int:
@@ -107,6 +112,8 @@ class Run:
     owner: str
     part: Part | None = None
     """What the call that is under way reads."""
+    version: int = 0
+    """Of the session, when it was looked at last."""
     turns: int = 0
     """How many were read so far."""
     spending: Spending = field(default_factory=Spending)
@@ -162,7 +169,11 @@ async def _all(app: App, run: Run) -> None:
 
 
 async def _next_part(app: App, run: Run) -> Part | None:
-    state = await session_state(app.db, run.claim.chat)
+    replaced, state = None, await session_state(app.db, run.claim.chat)
+    run.version = state.version
+    if run.claim.reason == "rebuild":
+        floor = await rebuild_floor(app.db, run.claim.chat_id)
+        replaced, state = state, replace(state, summary="", summary_cursor=floor)
     turns = await turns_after(app.db, run.claim.chat_id, state.summary_cursor, PAGE_TURNS)
     chunk_chars = app.settings.general.summary_chunk_chars
     pieces = [Piece(turn_chars(turn), ends_on_user=not has_answer(turn)) for turn in turns]
@@ -170,7 +181,7 @@ async def _next_part(app: App, run: Run) -> Part | None:
         # There may be more, of which the chunk has no part.
         pieces.append(Piece(chunk_chars + 1, ends_on_user=False))
     count = min(first_chunk(pieces, chunk_chars, run.claim.chunk), len(turns))
-    return Part(state, tuple(turns[:count])) if count else None
+    return Part(state, tuple(turns[:count]), replaced) if count else None
 
 
 # Call.
@@ -280,11 +291,16 @@ async def _commit(app: App, run: Run, part: Part, summary: SessionSummary) -> No
 
 
 async def _keep(tx: aiosqlite.Connection, run: Run, part: Part, progress: Progress) -> None:
-    if not await keep_progress(tx, part.state, progress):
+    claim, state = run.claim, part.state
+    if part.replaced is not None:
+        state = await begin_summary_anew(
+            tx, claim.chat, part.replaced, state.summary_cursor, claim.id
+        )
+    if state is None or not await keep_progress(tx, state, progress):
         raise SessionChanged("the session has changed meanwhile")
     is_ours = await advance(
         tx,
-        run.claim,
+        claim,
         run.owner,
         entries=len(part.turns),
         changes=0,
@@ -295,7 +311,8 @@ async def _keep(tx: aiosqlite.Connection, run: Run, part: Part, progress: Progre
         raise LostTask("the lease ran out")
     run.turns += len(part.turns)
     run.spending = Spending()
-    run.claim = replace(run.claim, attempts=0, unusable=0)
+    reason = claim.reason if part.replaced is None else "command"
+    run.claim = replace(claim, reason=reason, attempts=0, unusable=0)
 
 
 async def _end(app: App, run: Run) -> None:
@@ -303,6 +320,8 @@ async def _end(app: App, run: Run) -> None:
     settings = app.settings.general
     async with app.db.transaction() as tx:
         state = await session_now(tx, run.claim.chat)
+        if state.version != run.version:
+            raise SessionChanged("the session has changed since all was read")
         is_full = state.window_turns >= full_at(settings.session_max_messages)
         if is_full or run.claim.reason == "budget":
             await fold_window(tx, run.claim.chat, least_turns(settings.session_max_messages))

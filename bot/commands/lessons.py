@@ -1,5 +1,7 @@
 """What tools have taught: 经验."""
 
+import unicodedata
+
 from bot.clock import local_date
 from bot.commands.call import Call, Refusal
 from bot.commands.pages import Item, paged
@@ -36,7 +38,7 @@ def _is_number(word: str) -> bool:
 
 
 def _number(word: str) -> int:
-    digits = word.lstrip("#＃")
+    digits = unicodedata.normalize("NFKC", word).lstrip("#")
     if not _is_number(digits):
         raise Refusal(USAGE)
     return int(digits)

@@ -33,7 +33,7 @@ def paged(items: Iterable[Item], number: int, how: str, most_items: int | None =
     """
     pages = _pages(items, most_items)
     if not 1 <= number <= len(pages):
-        raise Refusal(f"只有 {len(pages)} 页。(There are {len(pages)} pages.)")
+        raise Refusal(f"只有 {len(pages)} 页。(pages: {len(pages)})")
     lines = _lines(pages[number - 1])
     if len(pages) == 1:
         return "\n".join(lines)

@@ -1,5 +1,7 @@
 """What the caller is to be reminded of: 提醒."""
 
+import unicodedata
+
 from bot.clock import local_minute
 from bot.commands.call import Call, Refusal
 from bot.conversation.reminders import span
@@ -43,7 +45,7 @@ async def _waiting(call: Call) -> list[Reminder]:
 
 
 def _numbered(waiting: list[Reminder], word: str) -> list[Reminder]:
-    number = word.lstrip("#＃")
+    number = unicodedata.normalize("NFKC", word).lstrip("#")
     return [one for one in waiting if str(one.id) == number]
 
 

@@ -24,6 +24,7 @@ USAGE = (
 )
 NOT_WHOLE = "更早的消息还没有都找过。(Older messages are not all searched.)"
 BY_MEANING = "没有一字不差的，这些可能有关 (no exact match; these may be related)："
+WORDS_ALONE = "这次只按字词找，没有按意思找。(Searched by words, not by meaning.)"
 BY_WORDS = "没有一字不差的，这些有其中的字词 (no exact match; these have some of the words)："
 MAX_FOUND = 100
 PAGE_ITEMS = 10
@@ -97,7 +98,8 @@ async def _related(call: Call, wanted: Wanted, window: Window, later: str) -> st
     likely = [hit.stored for hit in found.hits if hit.score >= RELATED_SHARE * best]
     lines = [_line(call, stored, wanted.keywords) for stored in likely]
     if not lines:
-        return "\n".join(filter(None, ("没有找到。(Nothing was found.)", later)))
+        how = WORDS_ALONE if found.is_lexical_only else ""
+        return "\n".join(filter(None, ("没有找到。(Nothing was found.)", how, later)))
     heading = BY_WORDS if found.is_lexical_only else BY_MEANING
     return "\n".join(filter(None, (heading, *lines, later)))
 
@@ -196,7 +198,7 @@ def read_search(arguments: str, mentions: Iterable[str], today: date) -> Wanted:
             keywords.append(word)
     keywords = [word for word in keywords if fold(word).strip()]
     if not keywords:
-        raise Refusal(USAGE)
+        raise Refusal(f"还要写上要找的词。{USAGE}" if people or since or until else USAGE)
     return Wanted(tuple(keywords), tuple(people), since, until, page)
 
 

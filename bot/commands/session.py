@@ -23,7 +23,7 @@ CONFIRMED = "remove 确认"
 NOTICE = "session-removal"
 
 USAGE = "用法：/会话，或 /会话 compact、summary、reset summary、reset all、remove"
-LATER = "（这次没有做完，稍后会自动再试。to be continued）"
+LATER = "（模型这次没有做完，稍后会自动再试；操作者可以看 /任务。to be continued）"
 
 
 async def tend_session(call: Call) -> str:
@@ -50,7 +50,7 @@ async def _shown(call: Call) -> str:
     least = least_turns(call.app.settings.general.session_max_messages)
     lines = (
         f"窗口：{found.state.window_turns} 轮（总保留 {least} 轮，到 {2 * least} 轮时折叠）",
-        f"折叠过 {found.state.compactions} 次，{found.state.new_turns} 轮还没有进概要",
+        f"折叠或清空过 {found.state.compactions} 次，{found.state.new_turns} 轮还没有进概要",
         *_told(found.summary),
         USAGE,
     )
@@ -73,12 +73,19 @@ def _told(summary: SessionSummary) -> Iterator[str]:
 
 async def _compact(call: Call) -> str:
     done = await compact(call.app, call.chat, lease_owner(call.app))
+    if done.is_whole and not done.removed:
+        least = least_turns(call.app.settings.general.session_max_messages)
+        return f"没有可以移出的对话：最近 {least} 轮总是保留。(nothing to fold)"
     told = f"移出了 {done.removed} 轮对话，内容在概要里。({done.removed} turns folded)"
     return told if done.is_whole else f"{told}{LATER}"
 
 
 async def _rebuild(call: Call) -> str:
     done = await rebuild_summary(call.app, call.chat, lease_owner(call.app))
+    if not done.turns:
+        if done.is_whole:
+            return "没有可以重读的对话，概要不变。(nothing to read)"
+        return f"还没有重做，概要还是原来的。{LATER}"
     told = f"重读了 {done.turns} 轮对话，概要现有 {done.entries} 条。({done.turns} turns read)"
     return told if done.is_whole else f"{told}{LATER}"
 

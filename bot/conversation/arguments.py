@@ -122,13 +122,18 @@ class _Check:
         }
 
     def _any(self, value: Any, schemas: list[Schema], path: str, depth: int) -> Any:
-        problem = ArgumentsInvalid(f"{_said(path)}不对")
+        problems: list[ArgumentsInvalid] = []
         for schema in sorted(schemas, key=lambda one: not self._is_exact(value, one)):
             try:
                 return self.held(value, schema, path, depth + 1)
             except ArgumentsInvalid as error:
-                problem = error
-        raise problem
+                if self._may_be_told(value, schema):
+                    problems.append(error)
+        raise next(iter(problems), ArgumentsInvalid(f"{_said(path)}不对"))
+
+    def _may_be_told(self, value: Any, schema: Schema) -> bool:
+        """Whether what a choice asks for helps whoever gave a value: nobody means null by one."""
+        return value is None or _types(self._named(schema)) != ("null",)
 
     def _is_exact(self, value: Any, schema: Schema) -> bool:
         return any(_is(value, name) for name in _types(self._named(schema)))

@@ -46,4 +46,4 @@ def span(ms: int) -> str:
     units = ((days, "天"), (hours, "小时"), (rest // MINUTE_MS, "分钟"))
     first = next((at for at, (count, _) in enumerate(units) if count), len(units) - 1)
     told = [f"{count} {unit}" for count, unit in units[first : first + 2] if count]
-    return " ".join(told) or f"0 {units[-1][1]}"
+    return " ".join(told) or f"不到 1 {units[-1][1]}"

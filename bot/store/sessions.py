@@ -19,9 +19,9 @@ from bot.store.queries import load
 from bot.store.sqlite import Call, in_order
 from bot.store.turns import turns_of
 
-SummaryReason = Literal["window", "timer", "command", "forgotten", "budget"]
+SummaryReason = Literal["window", "timer", "command", "forgotten", "budget", "rebuild"]
 """Why a summary reads on: the window is full, or too long for the model, it is a quarter past,
-somebody asked for it, or what it was made from is forgotten."""
+somebody asked for it, or what it was made from is forgotten; or it is to be made anew."""
 
 VERSIONS = 16
 """So many of its newest states are kept of a summary, to go back to."""
@@ -97,6 +97,7 @@ class OpenSummary:
     """The open task of a session."""
 
     id: int
+    reason: str
     attempts: int
     chunk: int | None
     unusable: int
@@ -225,11 +226,40 @@ async def clear_past(tx: aiosqlite.Connection, chat: Chat, now: int) -> None:
     await _sql.clear_before(tx, chat_id=state.chat_id, at=max(now, latest))
 
 
-async def begin_summary_anew(tx: aiosqlite.Connection, chat: Chat) -> None:
-    """Take the summary away and let it read the newest turns again."""
+async def ask_for_rebuild(tx: aiosqlite.Connection, chat: Chat, at: int) -> None:
+    """Queue that the summary is made anew. Until that has begun it stays as it is."""
     state = await _ensured(tx, chat)
-    floor = await _sql.rebuild_floor(tx, chat_id=state.chat_id, turns=REBUILT_TURNS)
+    await _sql.queue_rebuild(tx, chat_id=state.chat_id, at=at)
+    await _sql.change_session(tx, chat_id=state.chat_id)
+
+
+async def rebuild_floor(db: Database, chat_id: int) -> int:
+    """Return behind which turn a summary begins that is made anew."""
+    async with db.reader() as connection:
+        return await _sql.rebuild_floor(connection, chat_id=chat_id, turns=REBUILT_TURNS)
+
+
+async def begin_summary_anew(
+    tx: aiosqlite.Connection, chat: Chat, expected: SessionState, floor: int, task_id: int
+) -> SessionState | None:
+    """Take the summary away, in the transaction that keeps the first part of the new one.
+
+    Args:
+        tx: the write transaction.
+        chat: whose summary it is.
+        expected: how the session stood when the new one was begun.
+        floor: behind which turn the new one begins.
+        task_id: the task that makes it, which reads on from now on.
+
+    Returns:
+        How the session stands then; ``None``, and nothing is changed, if it is not as expected.
+    """
+    state = await session_now(tx, chat)
+    if (state.version, state.summary_cursor) != (expected.version, expected.summary_cursor):
+        return None
     await _set_back(tx, state.chat_id, "", floor)
+    await _sql.read_on(tx, id=task_id)
+    return await session_now(tx, chat)
 
 
 async def _ensured(tx: aiosqlite.Connection, chat: Chat) -> SessionState:
@@ -331,4 +361,4 @@ async def take_summary(
         tx, chat_id=chat_id, owner=owner, until=until, now=now, reason="command"
     )
     row = await _sql.open_summary(tx, chat_id=chat_id) if taken else None
-    return OpenSummary(row["id"], row["attempts"], row["chunk"], row["unusable"]) if row else None
+    return OpenSummary(*row) if row else None

@@ -27,7 +27,7 @@ from tests.e2e.harness import (
 
 FORGED_CODES = "好的[CQ:at,qq=all][CQ:image,file=file:///etc/passwd]"
 AT_BOT = segments.at(BOT.user_id)
-NOTICE = privacy_notice(["talker"])
+NOTICE = privacy_notice(["talker", "decider"])
 
 
 def said_by_bot(room: Room, message_id: int, text: str) -> RawEvent:

@@ -223,7 +223,7 @@ async def test_a_temporary_session_needs_private_access_for_all(bot: RunningBot,
     finally:
         await bot.tell("/设置 privateAccess friends")
     calls = [c.params for c in bot.client.calls if c.params.get("user_id") == user_id]
-    assert (answer.text, notice.text) == ("好的", NOTICE)
+    assert (answer.text, notice.text) == ("好的", privacy_notice(["talker", "decider"]))
     assert [params["group_id"] for params in calls] == [room.id, room.id]
 
 

@@ -468,7 +468,7 @@ async def test_how_near_something_is_does_not_depend_on_what_others_remember(db:
 # --- files that are older, and files made anew ------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["v2", "v4", "v10"])
+@pytest.mark.parametrize("version", ["v2", "v4", "v11"])
 async def test_entries_that_are_older_than_their_vectors_get_them(path: Path, version: str):
     connection = sqlite3.connect(path)
     connection.executescript((FOLDER / f"{version}.sql").read_text("utf-8"))

@@ -23,6 +23,8 @@ SCHEMA: dict[str, Any] = {
         "share": {"type": "number"},
         "deep": {"type": "boolean"},
         "since": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "minutes": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
+        "id": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
         "who": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
         "place": {"$ref": "#/$defs/Place"},
     },
@@ -105,7 +107,10 @@ def test_what_is_no_object_is_refused(text: str):
         ({"query": "x", "who": [[]]}, "参数 who[1] 应是文字"),
         ({"query": "x", "who": ["a"] * 4}, "参数 who 的项数不能大于 3"),
         ({"query": "x", "place": {}}, "缺少参数 place.row"),
-        ({"query": "x", "since": []}, "参数 since 应是null"),
+        ({"query": "x", "since": []}, "参数 since 应是文字"),
+        ({"query": "x", "minutes": 0}, "参数 minutes 不能小于 1"),
+        ({"query": "x", "minutes": "soon"}, "参数 minutes 应是整数"),
+        ({"query": "x", "id": []}, "参数 id 应是整数"),
     ],
 )
 def test_what_is_wrong_is_told(values: dict[str, Any], words: str):

@@ -57,6 +57,12 @@ def test_who_looks_for_nothing_is_told_how(typed: str):
         read_search(typed, ("30001",), TODAY)
 
 
+def test_who_names_no_word_is_told_that_one_is_missing():
+    for typed in ("30001", "自 2026-08-01"):
+        with pytest.raises(Refusal, match="还要写上要找的词"):
+            read_search(typed, ("30001",), TODAY)
+
+
 def test_a_day_that_does_not_exist_is_named():
     with pytest.raises(Refusal, match="2026-02-30"):
         read_search("花生 自 2026-02-30", (), TODAY)

@@ -17,6 +17,7 @@ from bot.errors import (
     StoreBusy,
 )
 from bot.llm.protocol import ModelRequest
+from bot.llm.routing import SLOTS
 from bot.llm.scripted import Line
 from bot.model import Segment, Usage
 from bot.notices import budget_notice, privacy_notice, unconfigured_notice
@@ -466,6 +467,16 @@ async def test_the_first_private_answer_carries_the_notice_of_what_is_kept_once(
     notice = privacy_notice(())
     assert stage.texts(stage.world.private_chat(FISH)) == ["好的", notice, "好的"]
     assert stage.texts(stage.world.private_chat(BEAR)) == ["好的", notice]
+
+
+async def test_the_notice_names_every_model_that_is_configured(tmp_path: Path):
+    slots = {slot.lower() for slot in SLOTS.values()}
+    models: dict[str, Any] = {f"{slot}_model": f"the-{slot}-model" for slot in slots}
+    async with open_stage(tmp_path, openai_base_url="http://127.0.0.1:9/v1", **models) as stage:
+        assert set(stage.app.reading_models) == set(models.values())
+        stage.whisper(FISH, "你好")
+        await stage.advance(5)
+        assert all(model in stage.texts()[-1] for model in models.values())
 
 
 async def test_notices_are_in_no_prompt(stage: Stage):

@@ -108,6 +108,15 @@ async def test_nothing_of_another_chat_is_found_even_by_its_number(stage: Stage)
     assert lines(await use(asker, "chat_history", sender=str(FISH))) == []
 
 
+async def test_a_search_by_meaning_that_went_by_words_alone_says_so(stage: Stage):
+    await stored(stage, spoken(stage, "周末去湖边钓鱼", at=stage.now - MINUTE))
+    asker = await turn(stage)
+    for query in ("湖边钓鱼", "火箭发射"):
+        assert WORDS_ALONE in await use(asker, "chat_history", mode="search", query=query)
+    found = await use(asker, "chat_history", mode="search", query="湖边", match="keyword")
+    assert WORDS_ALONE not in found
+
+
 async def test_commands_and_notices_are_not_found(stage: Stage):
     await stored(
         stage,

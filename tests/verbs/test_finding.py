@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bot.commands.search import BY_WORDS
 from bot.embed import embed_all
 from bot.errors import ModelUnavailable
 from bot.llm.spelling import SpellingEmbedder
@@ -15,6 +16,7 @@ from bot.store.message_search import Window
 from bot.store.messages import set_apart
 from tests.store.rows import own, said, store
 from tests.verbs.stage import BEAR, BOT, CAT, FISH, GROUP, NOON, OTHER_GROUP, Stage, open_stage
+from tests.verbs.test_commands import answer_to
 
 CHAT = Chat(str(BOT), "group", str(GROUP))
 THERE = Chat(str(BOT), "group", str(OTHER_GROUP))
@@ -73,6 +75,9 @@ async def test_what_is_alike_is_found_without_a_common_word_in_a_row(stage: Stag
     found = await find(stage, "湖里钓到鱼了吗")
     assert rows(found)[0] == 2
     assert not found.is_lexical_only
+    told = await answer_to(stage, CAT, "/搜 湖里钓到鱼了吗")
+    assert "周末钓鱼去湖" in told
+    assert BY_WORDS not in told
 
 
 async def test_the_answer_to_a_question_is_found_by_the_question(stage: Stage):

@@ -370,6 +370,8 @@ async def test_people_see_their_own_reminders_and_in_a_group_only_its_own(stage:
     await asked(stage, "睡觉", HERE, BEAR)
     here = await answer_to(stage, FISH, "/提醒")
     assert "#1 2026-07-29 12:10（10 分钟后）：喝水" in here
+    await stage.advance(560)
+    assert "（不到 1 分钟后）：喝水" in await answer_to(stage, FISH, "/提醒")
     assert not [word for word in ("跑步", "私事", "睡觉") if word in here]
     alone = await answer_to(stage, FISH, "/提醒 列表", ALONE)
     assert f"（群 {THERE.id}）：跑步" in alone
@@ -383,7 +385,7 @@ async def test_people_cancel_their_own_and_no_others(stage: Stage):
         await asked(stage, text, chat, by)
     for number in ("#2", "3", "#9", "x"):
         assert await answer_to(stage, FISH, f"/提醒 取消 {number}") == "没有这个提醒。"
-    assert await answer_to(stage, FISH, "/提醒 取消 #1") == "取消了 1 个提醒。"
+    assert await answer_to(stage, FISH, "/提醒 取消 ＃１") == "取消了 1 个提醒。"
     assert await states(stage) == ["cancelled", "open", "open"]
     assert await answer_to(stage, FISH, "/提醒 取消 全部") == "没有等待中的提醒。"
     assert await answer_to(stage, FISH, "/提醒 取消 全部", ALONE) == "取消了 1 个提醒。"

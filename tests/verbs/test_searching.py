@@ -2,6 +2,7 @@
 
 import pytest
 
+from bot.commands.search import WORDS_ALONE
 from bot.reindex import index_older, reindex, scrub_messages
 from bot.simulate import Person, segments
 from bot.store.message_index import clear_message_index, messages_left
@@ -9,7 +10,7 @@ from tests.store.rows import indexed
 from tests.verbs.stage import BEAR, CAT, FISH, GROUP, NOON, OPERATOR, OTHER_GROUP, Stage
 from tests.verbs.test_commands import answer_to, private_answer_to
 
-NOTHING = "没有找到。(Nothing was found.)"
+NOTHING = f"没有找到。(Nothing was found.)\n{WORDS_ALONE}"
 
 
 async def talk(stage: Stage, *said: tuple[int, str], chat: int = GROUP) -> None:

@@ -32,6 +32,7 @@ from tests.verbs.conversing import (
     polite,
     state_of,
     summary_of,
+    take_back,
 )
 from tests.verbs.remembering import OF_GROUP, held, remember
 from tests.verbs.stage import (
@@ -216,12 +217,102 @@ async def test_a_call_that_runs_while_the_session_is_reset_leaves_no_summary(sta
     assert (state.summary, state.window_turns, state.new_turns) == ("", 0, 0)
 
 
-async def test_a_rebuild_that_fails_is_tried_again_by_itself(stage: Stage):
-    await converse_on(stage, 9)
+async def summarised(stage: Stage, turns: int) -> None:
+    """Let so many turns be in a summary that talks of fishing."""
+    await converse_on(stage, turns)
+    stage.model.enqueue(summary_of(current="在说钓鱼"), purpose="summarize")
+    await pass_minutes(stage, 15)
+    assert "钓鱼" in (await state_of(stage)).summary
+
+
+async def test_a_rebuild_that_fails_takes_nothing_away_and_is_tried_again_by_itself(stage: Stage):
+    await summarised(stage, 9)
+    before = await state_of(stage)
     stage.model.enqueue("我不会", purpose="summarize")
+    rebuilt = await rebuild_summary(stage.app, CHAT, OWNER)
+    assert (rebuilt.turns, rebuilt.entries, rebuilt.is_whole) == (0, 1, False)
+    after = await state_of(stage)
+    assert (after.summary, after.summary_cursor) == (before.summary, before.summary_cursor)
+    await pass_minutes(stage, 1)
+    assert "在约时间" in (await state_of(stage)).summary
+    assert lines_of(stage.model.requests[-1])[0]["text"] == "问题1"
+
+
+async def test_a_past_cleared_by_another_process_stays_out_of_the_turn_in_the_making(
+    stage: Stage, tmp_path: Path
+):
+    stage.say(GROUP, BEAR, "刚才说的事")
+    await stage.advance(REST_SECONDS)
+    stage.model.hold()
+    stage.say(GROUP, FISH, *at_bot("问"))
+    await stage.advance(5)
+    assert "刚才说的事" in shown_texts(asked(stage.model.requests[-1]))
+    async with open_stage(tmp_path, start=stage.now) as other:
+        await reset_all(other.app, CHAT)
+    stage.model.release()
+    await stage.advance(REST_SECONDS)
+    stage.say(GROUP, FISH, *at_bot("再问"))
+    await stage.advance(10)
+    assert told(stage.model.requests[-1]) == ["好的"]
+    assert "刚才说的事" not in whole(stage.model.requests[-1])
+
+
+async def test_a_rebuild_survives_a_restart(tmp_path: Path):
+    async with open_stage(tmp_path, answer=polite) as stage:
+        await summarised(stage, 9)
+        stage.model.enqueue("我不会", purpose="summarize")
+        await rebuild_summary(stage.app, CHAT, OWNER)
+        later = stage.now + 60_000
+    async with open_stage(tmp_path, answer=polite, start=later) as stage:
+        assert "钓鱼" in (await state_of(stage)).summary
+        await pass_minutes(stage, 1)
+        assert "在约时间" in (await state_of(stage)).summary
+        assert lines_of(stage.model.requests[-1])[0]["text"] == "问题1"
+
+
+async def test_a_rebuild_whose_second_chunk_fails_goes_on_with_that_chunk(stage: Stage):
+    await summarised(stage, 9)
+    await stage.set(summaryChunkChars=1)
+    stage.model.enqueue(summary_of(current="第一段"), "我不会", purpose="summarize")
+    assert (await rebuild_summary(stage.app, CHAT, OWNER)).turns == 1
+    assert "第一段" in (await state_of(stage)).summary
+    await pass_minutes(stage, 1)
+    assert [lines_of(r)[0]["text"] for r in stage.model.requests[-8:]] == [
+        f"问题{n}" for n in range(2, 10)
+    ]
+
+
+async def test_a_rebuild_asked_for_while_a_summary_is_made_follows_it(stage: Stage):
+    await summarised(stage, 9)
+    await converse_on(stage, 8, first=10)
+    stage.model.hold()
+    working = stage.spawn(pass_minutes(stage, 15))
+    await stage.model.until_asked(2)
     assert not (await rebuild_summary(stage.app, CHAT, OWNER)).is_whole
+    stage.model.release()
+    await working
+    texts = [line["text"] for line in lines_of(stage.model.requests[-1])]
+    assert texts[0] == "问题1"
+    assert "问题17" in texts
+    assert (await state_of(stage)).new_turns == 0
+
+
+async def test_a_rebuild_leaves_a_summary_if_there_is_nothing_to_make_another_from(stage: Stage):
+    await summarised(stage, 9)
+    await reset_summary(stage.app, CHAT)
+    rebuilt = await rebuild_summary(stage.app, CHAT, OWNER)
+    assert (rebuilt.turns, rebuilt.entries, rebuilt.is_whole) == (0, 1, True)
+    assert "概要不变" in await deed(stage, "/会话 summary")
+
+
+async def test_what_is_recalled_before_a_rebuild_has_begun_is_in_neither_summary(stage: Stage):
+    await summarised(stage, 9)
+    stage.model.enqueue("我不会", purpose="summarize")
+    await rebuild_summary(stage.app, CHAT, OWNER)
+    await take_back(stage, "qgroup3")
     assert (await state_of(stage)).summary == ""
     await pass_minutes(stage, 1)
+    assert "问题3" not in [line["text"] for line in lines_of(stage.model.requests[-1])]
     assert "在约时间" in (await state_of(stage)).summary
 
 
@@ -275,7 +366,7 @@ async def test_without_arguments_the_conversation_is_shown(stage: Stage):
     shown = await command(stage, "/会话")
     for words in (
         "窗口：8 轮（总保留 8 轮，到 16 轮时折叠）",
-        "折叠过 1 次，0 轮还没有进概要",
+        "折叠或清空过 1 次，0 轮还没有进概要",
         f"〔约定〕Do: 说中文（{FISH}）",
         "〔话题〕2026-07-29 爬山：谈了爬山",
         "〔正在谈〕等人",
@@ -299,6 +390,13 @@ async def test_what_the_model_does_not_finish_is_said_to_go_on(stage: Stage):
     answer = await deed(stage, "/会话 compact")
     assert "移出了 0 轮" in answer
     assert "自动再试" in answer
+    stage.model.enqueue("我不会", purpose="summarize")
+    assert "概要还是原来的" in await deed(stage, "/会话 summary")
+
+
+async def test_a_window_that_shows_no_more_than_it_always_does_has_nothing_to_fold(stage: Stage):
+    await converse_on(stage, 3)
+    assert "没有可以移出的" in await deed(stage, "/会话 compact")
 
 
 async def test_a_removal_has_to_be_confirmed_within_a_minute_by_who_asked_for_it(stage: Stage):

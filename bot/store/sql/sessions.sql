@@ -193,14 +193,30 @@ VALUES (:chat_id, 'session', 'summarize', 'queued', :reason, :at, :at)
 ON CONFLICT (chat_id, task, coalesce(stream_id, 0)) WHERE state IN ('queued', 'running')
 DO NOTHING;
 
+-- name: queue_rebuild!
+-- Whoever works on the session finds out that it has changed, and the open task is this one then.
+INSERT INTO tasks (chat_id, scope, task, state, reason, next_run_at, created_at)
+VALUES (:chat_id, 'session', 'summarize', 'queued', 'rebuild', :at, :at)
+ON CONFLICT (chat_id, task, coalesce(stream_id, 0)) WHERE state IN ('queued', 'running')
+DO UPDATE SET reason = 'rebuild';
+
+-- name: change_session!
+-- What was read for its summary is not kept.
+UPDATE sessions SET version = version + 1 WHERE chat_id = :chat_id;
+
+-- name: read_on!
+-- A task that made a summary from nothing reads on in it.
+UPDATE tasks SET reason = 'command' WHERE id = :id;
+
 -- name: take_summary!
 -- Take the open task of a session at once, unless somebody works on it.
 UPDATE tasks
-SET state = 'running', lease_owner = :owner, lease_until = :until, reason = :reason
+SET state = 'running', lease_owner = :owner, lease_until = :until,
+    reason = iif(reason = 'rebuild', reason, :reason)
 WHERE chat_id = :chat_id AND task = 'summarize'
   AND (state = 'queued' OR (state = 'running' AND lease_until < :now));
 
 -- name: open_summary^
 -- The open task of a session.
-SELECT id, attempts, chunk, unusable FROM tasks
+SELECT id, reason, attempts, chunk, unusable FROM tasks
 WHERE chat_id = :chat_id AND task = 'summarize' AND state IN ('queued', 'running');
