@@ -14,6 +14,7 @@ from typing import Protocol
 from loguru import logger
 
 from bench import (
+    backlog,
     ingest,
     latency,
     meaning,
@@ -47,6 +48,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "prompts": prompts.measure,
     "search": search.measure,
     "meaning": meaning.measure,
+    "backlog": backlog.measure,
 }
 
 

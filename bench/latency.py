@@ -188,7 +188,14 @@ class Bench:
 
 
 @asynccontextmanager
-async def _running(folder: Path, database: Path) -> AsyncIterator[Bench]:
+async def running(folder: Path, database: Path, embedder: str = "off") -> AsyncIterator[Bench]:
+    """Let both programs run, with everything around them.
+
+    Args:
+        folder: where their logs go.
+        database: Qunyi's.
+        embedder: its ``EMBEDDING_MODEL``; the one that comes along if empty.
+    """
     everyone = crowd()
     echoed, stored, asked, answered = (Arrivals() for _ in range(4))
     async with AsyncExitStack() as stack:
@@ -200,7 +207,9 @@ async def _running(folder: Path, database: Path) -> AsyncIterator[Bench]:
             )
         )
         bare = stack.enter_context(bare_echo(folder))
-        own = stack.enter_context(qunyi(folder, database, NO_WAITS, model.base_url))
+        own = stack.enter_context(
+            qunyi(folder, database, NO_WAITS, model.base_url, embedder=embedder)
+        )
         to_bare = await _client(stack, bare, everyone, echoed)
         to_own = await _client(stack, own, everyone, answered)
         await _caught_up(to_own, len(everyone.groups))
@@ -241,7 +250,8 @@ def _start_looking(stack: AsyncExitStack, database: Path, seen: Arrivals) -> Non
     stack.callback(stopped.set)
 
 
-async def _one_at_a_time(bench: Bench, way: Way, count: int, keep: Callable[[float], Any]) -> None:
+async def one_at_a_time(bench: Bench, way: Way, count: int, keep: Callable[[float], Any]) -> None:
+    """Let events go one of the ways, and ``keep`` how long each took."""
     for _ in range(count):
         keep(await way.send(*bench.talk.event(way)))
         await asyncio.sleep(bench.talk.pause_seconds())
@@ -263,12 +273,12 @@ async def _at_rate(bench: Bench, ways: Sequence[Way], count: int) -> None:
 
 
 async def _measure(folder: Path, database: Path, blocks: int) -> Bench:
-    async with _running(folder, database) as bench:
+    async with running(folder, database) as bench:
         for way in bench.ways:
-            await _one_at_a_time(bench, way, 2 * BLOCK, lambda _: None)
+            await one_at_a_time(bench, way, 2 * BLOCK, lambda _: None)
         for _ in range(blocks):
             for way in bench.ways:
-                await _one_at_a_time(bench, way, BLOCK, way.alone_ms.append)
+                await one_at_a_time(bench, way, BLOCK, way.alone_ms.append)
         mixed = [bench.asked, *[bench.stored] * (ADDRESSED_EVERY - 1)]
         for _ in range(max(1, blocks // 5)):
             await _at_rate(bench, [bench.bare], 4 * BLOCK)

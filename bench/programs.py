@@ -52,9 +52,15 @@ class Program:
     def resident_mib(self) -> float:
         """The memory that it holds now."""
         assert self._process is not None
-        status = Path(f"/proc/{self._process.pid}/status").read_text("ascii")
-        kib = next(row for row in status.splitlines() if row.startswith("VmRSS:"))
-        return int(kib.split()[1]) / 1024
+        return _resident_mib(self._process.pid)
+
+    @property
+    def children_mib(self) -> float:
+        """The memory that the processes which it started hold now."""
+        assert self._process is not None
+        pid = self._process.pid
+        started = [task.read_text("ascii").split() for task in _tasks(pid)]
+        return sum(_resident_mib(int(child)) for children in started for child in children)
 
     @property
     def cpu_seconds(self) -> float:
@@ -101,6 +107,16 @@ class Program:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _tasks(pid: int) -> list[Path]:
+    return list(Path(f"/proc/{pid}/task").glob("*/children"))
+
+
+def _resident_mib(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text("ascii")
+    kib = next(row for row in status.splitlines() if row.startswith("VmRSS:"))
+    return int(kib.split()[1]) / 1024
 
 
 def _accepts(port: int) -> bool:
