@@ -21,6 +21,10 @@ WINDOW = 512
 """So many messages may be on their way; the next wait until these are stored, as people do not
 say a thousand things before the first is heard."""
 CHUNK = 64
+MOST_PER_SECOND = 400
+"""As fast as they come. A row is stored before all about its event is done, so that in a flood what
+is still to be done would be measured as well."""
+
 SETTLE_SECONDS = 2.0
 POLL_SECONDS = 0.005
 PATIENCE_SECONDS = 60
@@ -103,7 +107,7 @@ def _reaction(dice: random.Random, everyone: Crowd, group_id: int, number: int) 
 
 
 class Crossing:
-    """Delivers events as fast as they are stored, and knows how far it is."""
+    """Delivers events, no faster than they are stored, and knows how far it is."""
 
     def __init__(self, client: OneBotClient, database: Path) -> None:
         self._client = client
@@ -113,7 +117,9 @@ class Crossing:
 
     async def deliver(self, count: int) -> None:
         """Deliver the next ``count`` events, and wait until all of their messages are rows."""
+        began = time.monotonic()
         for start in range(0, count, CHUNK):
+            await asyncio.sleep(max(0.0, began + start / MOST_PER_SECOND - time.monotonic()))
             chunk = list(islice(self._events, min(CHUNK, count - start)))
             self._messages += sum(event["post_type"] == "message" for event in chunk)
             await self._client.deliver_many(chunk)

@@ -5,6 +5,7 @@ beginning of consecutive prompts for a fraction of its price.
 """
 
 import asyncio
+import json
 import random
 import shutil
 import time
@@ -20,6 +21,7 @@ from bench.figures import Times, line, title, verdict
 from bench.million import working_copy, world_of
 from bot.app import App, open_app
 from bot.clock import SystemClock, local_date
+from bot.compact import compact, tend_sessions
 from bot.config import Config
 from bot.converse import converse
 from bot.ingest import ingest
@@ -77,6 +79,9 @@ class Talk:
         assert taken is not None
         assert taken.row_id is not None
         await converse(self.app, taken)
+        # What the worker does in life: a full window falls back once it is summarised.
+        if await tend_sessions(self.app):
+            await compact(self.app, taken.message.chat, "bench")
         await self.clock.advance(PAUSE_SECONDS / (CONTEXT_LINES + 1))
         return taken.row_id
 
@@ -130,6 +135,10 @@ async def opened(folder: Path) -> AsyncIterator[Talk]:
     def answer(request: ModelRequest) -> str:
         if request.purpose == "chat":
             prompts.append("\n\n".join(f"{m.role}\n{m.content}" for m in request.messages))
+        if request.purpose == "summarize":
+            topics = [{"topic": sentence(dice)[:20]} for _ in range(4)]
+            told = {"past_discussions": topics, "current_discussion": sentence(dice)}
+            return json.dumps(told, ensure_ascii=False)
         return sentence(dice)
 
     dice = random.Random(11)

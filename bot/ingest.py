@@ -13,13 +13,13 @@ from bot.app import App
 from bot.conversation.commands import Command, read_command
 from bot.conversation.policy import Standing, is_admitted
 from bot.errors import SendError
-from bot.model import Chat, Message, MessageKind, StoredMessage
+from bot.model import Message, MessageKind, StoredMessage
 from bot.note import note
 from bot.onebot.events import Ignored, MessageArrived, Recalled, read_event
 from bot.onebot.forward import NO_ANSWERS, forward_id
 from bot.onebot.render import render, unnamed_mentions
 from bot.recall import recall
-from bot.store.chats import Situation, rename_chat, situation
+from bot.store.chats import Situation, situation
 from bot.store.ingest import Arrival, Receipt
 from bot.store.messages import names_in_chat, replace_text
 
@@ -81,12 +81,13 @@ async def _take_in(app: App, event: MessageArrived, live: bool) -> Ingested:
         return Ingested(message, _standing(app, message, await _situation(app, message)), command)
     message = replace(message, kind=_kind(message, command, live))
     # Queued before anything is awaited: rows stand in the order in which messages came.
-    stored = app.arrivals.put(Arrival(message, live, pending=_waits(app, message)))
+    arrival = Arrival(message, live, _waits(app, message), event.group_name)
+    stored = app.arrivals.put(arrival)
     known = await _situation(app, message)
     receipt = await stored
     standing = _standing(app, message, known, receipt)
     if receipt.is_new:
-        message = await _completed(app, event, known, receipt)
+        message = await _completed(app, receipt)
     return Ingested(message, standing, command, receipt.row_id)
 
 
@@ -150,14 +151,10 @@ def _rendered(
     return render(message.segments, {**own, **names}, answers)
 
 
-async def _completed(
-    app: App, event: MessageArrived, known: Situation, receipt: Receipt
-) -> Message:
+async def _completed(app: App, receipt: Receipt) -> Message:
     """Return a new message with what has to be looked up: names of those who are @-ed without
-    one, lines of merged forwards, the group's name. It is durable without them."""
+    one, lines of merged forwards. It is durable without them."""
     message = receipt.message
-    if event.group_name and event.group_name != known.name:
-        await app.lasting.keep(partial(_rename, app, message.chat, event.group_name))
     nameless = set(unnamed_mentions(message)) - {message.chat.bot_id}
     names = await names_in_chat(app.db, message.chat, nameless) if nameless else {}
     answers = await _forward_answers(app, message)
@@ -165,11 +162,6 @@ async def _completed(
     if text != message.text:
         await app.lasting.keep(partial(_complete, app, receipt.row_id, text))
     return replace(message, text=text)
-
-
-async def _rename(app: App, chat: Chat, name: str) -> None:
-    async with app.db.transaction() as tx:
-        await rename_chat(tx, chat, name)
 
 
 async def _complete(app: App, row_id: int, text: str) -> None:

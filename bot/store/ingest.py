@@ -37,6 +37,8 @@ class Arrival:
     """It came as an event just now, not from a history."""
     pending: bool = True
     """It waits for reflection: said by a person, not a command."""
+    group_name: str = ""
+    """What its event calls the group, empty if it does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def _row(arrival: Arrival) -> _Row:
         "bot_id": message.chat.bot_id,
         "kind": message.chat.kind,
         "peer_id": message.chat.id,
+        "group_name": arrival.group_name,
         "user_id": sender.user_id,
         "nickname": sender.nickname,
         "card": sender.card,
@@ -118,7 +121,7 @@ def _row(arrival: Arrival) -> _Row:
 def _people(rows: Sequence[_Row]) -> Iterator[Call]:
     # One row each: a busy group says the same of its people many times in one transaction.
     rows = sorted(rows, key=itemgetter("at"))
-    yield _sql.upsert_chats, _distinct(rows, "bot_id", "kind", "peer_id", "live")
+    yield _sql.upsert_chats, _distinct(rows, "bot_id", "kind", "peer_id", "group_name", "live")
     yield _sql.upsert_members, _distinct(rows, "bot_id", "user_id")
     yield _sql.upsert_nicknames, _distinct(rows, "bot_id", "user_id", "nickname")
     if groups := [r for r in rows if r["kind"] == "group" and r["direction"] == "inbound"]:
@@ -138,13 +141,15 @@ def _added(connection: sqlite3.Connection, newest_id: int) -> dict[_Key, sqlite3
 
 
 def _distinct(rows: Sequence[_Row], *fields: str) -> list[_Row]:
-    """Return the newest of all ``rows`` (oldest first) that agree, with when the first was."""
+    """Return the newest of all ``rows`` (oldest first) that agree, with when the first was; the
+    newest of all is last."""
     pick = itemgetter(*fields)
     first: dict[Any, _Row] = {}
     newest: dict[Any, _Row] = {}
     for row in rows:
         key = pick(row)
         first.setdefault(key, row)
+        newest.pop(key, None)
         newest[key] = row
     return [{**row, "first_at": first[key]["at"]} for key, row in newest.items()]
 

@@ -359,3 +359,18 @@ async def test_the_first_sequence_that_is_known_stays(db: Database):
 async def test_own_messages_are_not_pending(db: Database):
     await store(db, own())
     assert await pending(db) == {}
+
+
+# --- what a group is called -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_group_is_called_what_its_newest_message_says(db: Database, together: bool):
+    names = ["甲群", "乙群", "甲群", ""]
+    arrivals = [
+        replace(arrival(said(id=str(n), at=NOON + n * SECOND)), group_name=name)
+        for n, name in enumerate(names)
+    ]
+    for group in [arrivals] if together else [[one] for one in arrivals]:
+        await store_arrivals(db, group)
+    assert await values(db, "SELECT name FROM chats") == ["甲群"]

@@ -1,9 +1,10 @@
 -- name: upsert_chats*!
--- A message that arrives now proves that the account is in the chat.
-INSERT INTO chats (bot_id, kind, peer_id, first_seen, last_seen)
-VALUES (:bot_id, :kind, :peer_id, :first_at, :at)
+-- A message that arrives now proves that the account is in the chat, and may tell the chat's name.
+INSERT INTO chats (bot_id, kind, peer_id, name, first_seen, last_seen)
+VALUES (:bot_id, :kind, :peer_id, :group_name, :first_at, :at)
 ON CONFLICT (bot_id, kind, peer_id) DO UPDATE
-SET first_seen = min(first_seen, excluded.first_seen),
+SET name = CASE excluded.name WHEN '' THEN name ELSE excluded.name END,
+    first_seen = min(first_seen, excluded.first_seen),
     last_seen = max(last_seen, excluded.last_seen),
     removed_at = CASE WHEN :live THEN NULL ELSE removed_at END;
 
