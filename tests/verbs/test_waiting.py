@@ -76,9 +76,13 @@ async def a_while() -> None:
 async def until_rows(stage: Stage, sql: str, wanted: list[tuple[object, ...]]) -> None:
     """Wait, in real time, until what waited to be written is there; alerts are errands of nobody
     whom the stage knows."""
-    async with asyncio.timeout(10):
-        while await stage.rows(sql) != wanted:
-            await asyncio.sleep(0.02)
+    found: list[tuple[object, ...]] = []
+    for _ in range(500):
+        found = await stage.rows(sql)
+        if found == wanted:
+            break
+        await asyncio.sleep(0.02)
+    assert found == wanted
 
 
 async def kept_text(stage: Stage) -> str:
