@@ -58,6 +58,7 @@ def _role(message: Message) -> Role:
 async def _done(call: Call, given: Command) -> str:
     """Return the answer of a command; what goes wrong is told and logged."""
     try:
+        await call.app.db.durable()
         return await ACTIONS[given.name](call)
     except Refusal as refusal:
         return str(refusal)

@@ -13,13 +13,13 @@ from bot.app import App
 from bot.conversation.commands import Command, read_command
 from bot.conversation.policy import Standing, is_admitted
 from bot.errors import SendError
-from bot.model import Message, MessageKind, StoredMessage
+from bot.model import Member, Message, MessageKind, StoredMessage
 from bot.note import note
 from bot.onebot.events import Ignored, MessageArrived, Recalled, read_event
 from bot.onebot.forward import NO_ANSWERS, forward_id
 from bot.onebot.render import render, unnamed_mentions
 from bot.recall import recall
-from bot.store.chats import Situation, situation
+from bot.store.chats import situation
 from bot.store.ingest import Arrival, Receipt
 from bot.store.messages import names_in_chat, replace_text
 
@@ -78,21 +78,22 @@ async def _take_in(app: App, event: MessageArrived, live: bool) -> Ingested:
     if live and message.direction == "inbound":
         app.accounts.came_online(message.chat.bot_id)
     if not admits(app, message):
-        return Ingested(message, _standing(app, message, await _situation(app, message)), command)
+        return Ingested(message, _standing(app, message), command)
     message = replace(message, kind=_kind(message, command, live))
     # Queued before anything is awaited: rows stand in the order in which messages came.
     arrival = Arrival(message, live, _waits(app, message), event.group_name)
     stored = app.arrivals.put(arrival)
-    known = await _situation(app, message)
+    quotes_bot = message.reply_to is not None and await _quotes_bot(app, message)
     receipt = await stored
-    standing = _standing(app, message, known, receipt)
+    standing = _standing(app, message, receipt, quotes_bot=quotes_bot)
     if receipt.is_new:
         message = await _completed(app, receipt)
     return Ingested(message, standing, command, receipt.row_id)
 
 
-async def _situation(app: App, message: Message) -> Situation:
-    return await situation(app.db, message.chat, message.sender.user_id, message.reply_to)
+async def _quotes_bot(app: App, message: Message) -> bool:
+    chat, user_id = message.chat, message.sender.user_id
+    return (await situation(app.db, chat, user_id, message.reply_to)).quotes_bot
 
 
 def admits(app: App, message: Message) -> bool:
@@ -127,17 +128,17 @@ def _waits(app: App, message: Message) -> bool:
 
 
 def _standing(
-    app: App, message: Message, known: Situation, receipt: Receipt | None = None
+    app: App, message: Message, receipt: Receipt | None = None, *, quotes_bot: bool = False
 ) -> Standing:
     return Standing(
         is_new=receipt is not None and receipt.is_new,
         recalled=receipt is not None and receipt.recalled,
         from_bot=app.is_bot(message.sender.user_id, message.chat),
-        blocked=known.blocked,
-        muted=known.muted_until > app.clock.now(),
+        blocked=app.access.is_blocked(Member(message.chat.bot_id, message.sender.user_id)),
+        muted=app.access.muted_until(message.chat) > app.clock.now(),
         # A message that arrives now proves that the account is there.
         removed=False,
-        quotes_bot=known.quotes_bot,
+        quotes_bot=quotes_bot,
     )
 
 
@@ -156,6 +157,8 @@ async def _completed(app: App, receipt: Receipt) -> Message:
     one, lines of merged forwards. It is durable without them."""
     message = receipt.message
     nameless = set(unnamed_mentions(message)) - {message.chat.bot_id}
+    if not nameless and forward_id(message.segments, NO_ANSWERS) is None:
+        return message
     names = await names_in_chat(app.db, message.chat, nameless) if nameless else {}
     answers = await _forward_answers(app, message)
     text = _rendered(app, message, names, answers)

@@ -90,6 +90,8 @@ async def _keep_presence(app: App, event: BotRemoved | BotJoined | Muted, now: i
                 await set_removed(tx, chat, None)
             case Muted(chat, _, until):
                 await set_muted(tx, chat, until or 0)
+    if isinstance(event, Muted):
+        app.access.muted(event.chat, event.until or 0)
     return isinstance(event, BotRemoved) or (isinstance(event, Muted) and bool(event.until))
 
 

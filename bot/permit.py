@@ -91,12 +91,11 @@ def _limits(settings: Settings) -> ReplyLimits:
 
 def _load(app: App, scene: Scene) -> TurnLoad:
     load = scene.load
-    # A turn that still thinks is not stored, so those of this run are counted where they begin.
-    earlier = (at for at in load.all_minute if at < app.started_at)
     return TurnLoad(
         member_last_minute=load.member_minute,
         member_today=load.member_day,
-        last_minute=(*earlier, *app.floor.begun_lately(scene.now)),
+        # A turn that still thinks is not stored, so those of this run are counted where they begin.
+        last_minute=(*load.all_minute, *app.floor.begun_lately(scene.now)),
     )
 
 

@@ -25,6 +25,8 @@ class Prompts:
             undefined=StrictUndefined,
             autoescape=False,
             keep_trailing_newline=False,
+            # Else each rendering asks the disk whether its file has changed.
+            auto_reload=False,
         )
 
     def render(self, name: str, /, **variables: object) -> str:

@@ -87,11 +87,14 @@ async def read_scene(app: App, question: Question) -> Scene:
             most_turns=LONGEST_RUN,
             now=now,
             day_start=day_start(now, app.config.timezone),
+            started_at=app.started_at,
             purposes=BUDGETS["chat"],
             cross_group=settings.memory_member_cross_group,
             recalls=_recalls(settings),
         ),
     )
+    # Read meanwhile; but nothing is done about a message that may be lost.
+    await app.db.durable()
     return Scene(
         question=replace(question, messages=_unanswered(moment)),
         settings=settings,

@@ -74,7 +74,7 @@ class QuietGroupMessage(Quiet, GroupMessageEvent):
     raw_event: dict[str, Any]
     # Any: pydantic would build a schema from our nouns for what is never validated.
     taken: Any = Field(default=None, exclude=True)
-    """An ``Ingested``, or ``None``."""
+    """An ``Ingested`` that nobody has seen to yet, or ``None``."""
 
 
 class QuietPrivateMessage(Quiet, PrivateMessageEvent):

@@ -12,7 +12,7 @@ from nonebot.matcher import current_event
 
 from bot.app import App
 from bot.errors import EventError, QunyiError
-from bot.ingest import Ingested, ingest
+from bot.ingest import ingest
 from plugins.adapter import QuietMessage
 
 
@@ -35,9 +35,3 @@ async def take_in() -> None:
     else:
         if isinstance(event, QuietMessage):
             event.taken = taken
-
-
-def taken_in() -> Ingested | None:
-    """Return what became of the message of the running matcher, ``None`` if nothing did."""
-    event = current_event.get()
-    return event.taken if isinstance(event, QuietMessage) else None

@@ -8,10 +8,8 @@ from bot.notices import privacy_notice
 from bot.store.chats import (
     Request,
     approve_request,
-    block,
     open_request,
     open_requests,
-    unblock,
 )
 from bot.text import display_name
 
@@ -63,16 +61,15 @@ async def block_member(call: Call) -> str:
         raise Refusal("操作者不能被拉黑。")
     if call.app.accounts.is_known(member.user_id):
         raise Refusal("这是机器人自己的账号。")
-    async with call.app.db.transaction() as tx:
-        is_new = await block(tx, member, by=call.caller_id, at=call.app.clock.now())
+    access = call.app.access
+    is_new = await access.block(member, by=call.caller_id, at=call.app.clock.now())
     return f"已拉黑 {member.user_id}，不再回应。" if is_new else f"{member.user_id} 已在黑名单里。"
 
 
 async def unblock_member(call: Call) -> str:
     """解除: answer a person again."""
     member = _member(call, "解除")
-    async with call.app.db.transaction() as tx:
-        was_blocked = await unblock(tx, member)
+    was_blocked = await call.app.access.unblock(member)
     return f"已解除 {member.user_id}。" if was_blocked else f"{member.user_id} 不在黑名单里。"
 
 

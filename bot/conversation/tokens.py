@@ -4,7 +4,7 @@ Pure. See ``docs/architecture.md``, "Token budget".
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 from bot.text import Estimator, estimate_tokens
 
@@ -12,6 +12,8 @@ CountTokens = Callable[[str], int]
 """Estimates the tokens of a text. What is longer never costs less than its own beginning."""
 
 
+@cache
 def estimator(name: Estimator) -> CountTokens:
-    """Return the estimator that ``tokenEstimator`` names."""
+    """Return the estimator that ``tokenEstimator`` names, always the same object: what was counted
+    with it is remembered by it."""
     return partial(estimate_tokens, estimator=name)

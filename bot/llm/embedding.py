@@ -25,7 +25,7 @@ from bot.llm.completion import NO_TOKENS, Tokens, decode, tokens_in
 from bot.llm.embedder import Vectors, unit_vectors
 from bot.llm.protocol import Purpose, UsageRecorder
 from bot.llm.rejection import Rejection, error_for, read_rejection, rejection_in
-from bot.llm.requests import Spent, client_of, keep_usage
+from bot.llm.requests import Spent, client_of, headers_for, keep_usage
 from bot.llm.retry import RetryPolicy, retry_after_seconds
 from bot.llm.routing import Route
 from bot.model import Chat
@@ -168,7 +168,7 @@ class EndpointEmbedder:
     async def _send(self, texts: Sequence[str]) -> object | _Outcome | Rejection:
         """Post texts; failures are values, so that no traceback carries what they quote."""
         body = {"model": self._route.model, "input": list(texts), "encoding_format": "float"}
-        options: RequestOptions = {"headers": {"X-Purpose": PURPOSE}, "timeout": ANSWER_SECONDS}
+        options: RequestOptions = {"headers": headers_for(PURPOSE), "timeout": ANSWER_SECONDS}
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 raw = await self._client.post(

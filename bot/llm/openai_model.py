@@ -34,7 +34,7 @@ from bot.llm.completion import NO_TOKENS, Completion, Tokens, decode, read_compl
 from bot.llm.dialect import Dialect, adapted, parameters
 from bot.llm.protocol import ModelAnswer, ModelRequest, Purpose, UsageRecorder
 from bot.llm.rejection import Rejection, error_for, read_rejection, rejection_in
-from bot.llm.requests import Spent, client_of, keep_usage
+from bot.llm.requests import Spent, client_of, headers_for, keep_usage
 from bot.llm.retry import RetryPolicy, retry_after_seconds
 from bot.llm.routing import SLOTS, Endpoint, Route, Routes
 
@@ -262,7 +262,7 @@ class OpenAIModel:
         """Post ``body``; failures are values, so that no traceback carries what they quote."""
         seconds = self._patience.total_seconds(purpose)
         options: RequestOptions = {
-            "headers": {"X-Purpose": purpose},
+            "headers": headers_for(purpose),
             "timeout": Timeout(seconds, connect=min(seconds, self._patience.connect_seconds)),
         }
         client = self._client(endpoint)

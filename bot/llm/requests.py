@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from openai import AsyncOpenAI, DefaultAsyncHttpx2Client
+from openai import AsyncOpenAI, DefaultAsyncHttpx2Client, Omit
 
 from bot.errors import StoreError
 from bot.llm.completion import Tokens
@@ -17,6 +17,19 @@ from bot.llm.routing import Endpoint, Route
 from bot.model import Chat, Usage
 
 log = logging.getLogger(__name__)
+
+_OF_THIS_MACHINE = (
+    "X-Stainless-Lang",
+    "X-Stainless-Package-Version",
+    "X-Stainless-OS",
+    "X-Stainless-Arch",
+    "X-Stainless-Runtime",
+    "X-Stainless-Runtime-Version",
+    "X-Stainless-Async",
+    "X-Stainless-Retry-Count",
+    "X-Stainless-Read-Timeout",
+)
+"""Headers by which the SDK tells what it runs on. Half of all headers, and nobody's business."""
 
 
 def client_of(endpoint: Endpoint) -> AsyncOpenAI:
@@ -28,6 +41,11 @@ def client_of(endpoint: Endpoint) -> AsyncOpenAI:
         # A proxy from the environment is for the world, not for a server on this machine.
         http_client=DefaultAsyncHttpx2Client(trust_env=not is_local(endpoint.base_url)),
     )
+
+
+def headers_for(purpose: Purpose) -> dict[str, str | Omit]:
+    """Return the headers of a request, beside those that every client sends."""
+    return {**dict.fromkeys(_OF_THIS_MACHINE, Omit()), "X-Purpose": purpose}
 
 
 def is_local(base_url: str) -> bool:

@@ -33,9 +33,12 @@ class Database:
         path: Path,
         writer: aiosqlite.Connection,
         readers: Iterable[aiosqlite.Connection],
+        sync: sqlite.Sync | None = None,
     ) -> None:
         self.path = path
         self._writer = writer
+        self._sync = sync
+        self._syncing: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
         self._readers: asyncio.LifoQueue[aiosqlite.Connection] = asyncio.LifoQueue()
         for reader in readers:
@@ -43,7 +46,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[aiosqlite.Connection]:
-        """One write transaction: committed when the block ends, undone when it raises.
+        """One write transaction: durable when the block ends, undone when it raises.
 
         Raises:
             StoreBusy: another process held the write lock longer than the busy time-out.
@@ -54,11 +57,24 @@ class Database:
                 await self._begin()
                 try:
                     yield self._writer
-                    await self._writer.execute_fetchall("COMMIT")
+                    await sqlite.commit(self._writer, self._sync)
                 except BaseException:
                     # Shielded: a cancelled task must not leave its transaction open.
                     await asyncio.shield(self._writer.rollback())
                     raise
+
+    async def durable(self) -> None:
+        """Wait until all that this process wrote before is durable.
+
+        Raises:
+            StoreError: the disk does not keep the last of it.
+        """
+        if self._syncing is None:
+            return
+        if not self._syncing.done():
+            await asyncio.wait([self._syncing])
+        if error := self._syncing.exception():
+            raise StoreError(str(error)) from error
 
     async def _begin(self) -> None:
         try:
@@ -72,7 +88,8 @@ class Database:
         """Do some work in a write transaction of its own, in one visit to the writer's thread.
 
         For what is done for every message: a transaction of many awaited statements costs a tenth
-        of a millisecond for each.
+        of a millisecond for each. When it returns, all can read what was written, and the disk is
+        at it; before anything is done about it outside, wait for ``durable``.
 
         Raises:
             StoreBusy: another process held the write lock longer than the busy time-out.
@@ -80,7 +97,9 @@ class Database:
         """
         with _told_apart(self.path):
             async with self._writing:
-                return await sqlite.transact(self._writer, work)
+                visible, self._syncing = sqlite.transact_then_sync(self._writer, work, self._sync)
+                self._syncing.add_done_callback(_tell_failure)
+                return await visible
 
     @asynccontextmanager
     async def reader(self) -> AsyncIterator[aiosqlite.Connection]:
@@ -103,6 +122,11 @@ class Database:
             raise StoreError(f"{target} exists already; name a file that does not") from error
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"the backup to {target} failed: {error}") from error
+
+
+def _tell_failure(syncing: asyncio.Task[None]) -> None:
+    if not syncing.cancelled() and (error := syncing.exception()):
+        logger.error("{}", error)
 
 
 @contextmanager
@@ -184,4 +208,6 @@ async def _opened(
     logger.info("database {}: {}", path, await sqlite.pragmas_in_force(writer))
     await migrate(writer, now)
     await fill_index(writer)
-    return Database(path, writer, [await connection(read_only=True) for _ in range(READER_COUNT)])
+    sync = await sqlite.sync_apart(writer, path)
+    readers = [await connection(read_only=True) for _ in range(READER_COUNT)]
+    return Database(path, writer, readers, sync)

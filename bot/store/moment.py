@@ -45,6 +45,8 @@ class Wanted:
     now: int
     day_start: int
     """When the local day began, UTC milliseconds as ``now``."""
+    started_at: int
+    """When the program began. It knows by itself which turns began since."""
     purposes: Sequence[str]
     """Whose tokens of the day are added up."""
     cross_group: bool
@@ -91,7 +93,7 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
     calls = (
         by_rows_call(wanted.row_ids),
         *recent_calls(chat, min(max(wanted.turns, session.window_turns), wanted.most_turns)),
-        load_call(chat, asker, wanted.now, wanted.day_start),
+        load_call(chat, asker, wanted.now, wanted.day_start, wanted.started_at),
         name_call(chat),
         tokens_call(wanted.day_start, wanted.purposes),
         *recollection_calls(chat, asker, cross_group=wanted.cross_group),

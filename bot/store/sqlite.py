@@ -4,6 +4,7 @@ A second engine gets a file of its own beside this one; the table modules do not
 engine they talk to. See ``docs/architecture.md``, "Storage".
 """
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -17,12 +18,15 @@ import aiosqlite
 from aiosql.adapters.aiosqlite import AioSQLiteAdapter
 from aiosql.types import SQLOperationType
 
+from bot.errors import StoreError
 from bot.search.grams import message_tokens
 
 Synchronous = Literal["FULL", "NORMAL"]
 T = TypeVar("T")
 Call = tuple[Any, Any]
 """A named query, and its parameters or those of each of its rows."""
+Sync = Callable[[], None]
+"""Makes durable what was committed; raises ``StoreError`` if the disk does not take it."""
 
 BUSY_TIMEOUT_MS = 5_000
 CACHE_KIB = 16 * 1024
@@ -35,6 +39,12 @@ Without it, memory grows by a cache for each connection until the database has f
 FUNCTIONS: Mapping[str, Callable[..., str]] = MappingProxyType({"message_tokens": message_tokens})
 """What SQL of ours calls by name. A connection without them can read everything, and cannot change
 what of a message may be found: the index would not follow."""
+
+_FULL = 2
+"""How SQLite calls ``synchronous=FULL`` when it is asked."""
+
+_sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
+"""Not every system has the one that leaves a file's times alone."""
 
 WAL_AUTOCHECKPOINT_PAGES = 4_000
 FILE_MODE = 0o600
@@ -144,6 +154,36 @@ def add_functions(connection: sqlite3.Connection) -> None:
         connection.create_function(name, count, function, deterministic=True)
 
 
+async def sync_apart(connection: aiosqlite.Connection, path: Path) -> Sync | None:
+    """Let commits of a connection return before they are durable, and return what makes them so.
+
+    All that ``synchronous=FULL`` adds to ``NORMAL`` is a sync of the write-ahead log in each
+    commit, before anybody can read what was written. The same sync behind it keeps as much. SQLite
+    has no locks on that file that could be lost when it is closed.
+
+    Returns:
+        what syncs the log; ``None`` where commits stay as they are: not each is to be durable, or
+        there is no such log.
+    """
+    ((mode,),) = await connection.execute_fetchall("PRAGMA journal_mode")
+    ((synchronous,),) = await connection.execute_fetchall("PRAGMA synchronous")
+    if mode != "wal" or synchronous != _FULL:
+        return None
+    await connection.execute_fetchall("PRAGMA synchronous = NORMAL")
+    return partial(_sync_file, Path(f"{path}-wal"))
+
+
+def _sync_file(path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            _sync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreError(f"the disk does not keep what is written to it: {error}") from error
+
+
 async def in_order(connection: aiosqlite.Connection, *calls: Call) -> list[Any]:
     """Run named queries one after the other and return the rows of each.
 
@@ -162,6 +202,22 @@ async def visit(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connec
     return await connection._execute(work, connection._conn)
 
 
+async def commit(connection: aiosqlite.Connection, sync: Sync | None) -> None:
+    """Commit the open transaction and make it durable, in one visit.
+
+    Raises:
+        sqlite3.Error: it failed.
+        StoreError: it is committed, but the disk does not keep it.
+    """
+
+    def work(within: sqlite3.Connection) -> None:
+        within.execute("COMMIT")
+        if sync is not None:
+            sync()
+
+    await visit(connection, work)
+
+
 async def transact(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
     """Do some work in a write transaction of its own, in one visit.
 
@@ -169,6 +225,40 @@ async def transact(connection: aiosqlite.Connection, work: Callable[[sqlite3.Con
         sqlite3.Error: it failed, or another process holds the lock; nothing is written.
     """
     return await visit(connection, partial(_transacted, work=work))
+
+
+def transact_then_sync(
+    connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T], sync: Sync | None
+) -> tuple[asyncio.Future[T], asyncio.Task[None]]:
+    """Do some work in a write transaction of its own, in one visit that ends with a sync.
+
+    Returns:
+        the work's result, once it is committed and all can read it, or the ``sqlite3.Error`` with
+        which it failed, or with which another process held the lock: then nothing is written; and
+        the end of the visit, which may have a ``StoreError`` of ``sync``.
+    """
+    loop = asyncio.get_running_loop()
+    visible: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: Exception | None) -> None:
+        if visible.done():
+            return
+        if error is not None:
+            visible.set_exception(error)
+        else:
+            visible.set_result(result)  # pyright: ignore[reportArgumentType]
+
+    def whole(within: sqlite3.Connection) -> None:
+        try:
+            result = _transacted(within, work)
+        except Exception as error:
+            loop.call_soon_threadsafe(settle, None, error)
+            return
+        loop.call_soon_threadsafe(settle, result, None)
+        if sync is not None:
+            sync()
+
+    return visible, asyncio.create_task(visit(connection, whole))
 
 
 def _transacted(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -52,7 +52,8 @@ class TurnLoad:
     member_minute: int
     member_day: int
     all_minute: tuple[int, ...]
-    """When the turns of the last minute began, in whatever chat, oldest first."""
+    """When the turns of the last minute began that were asked for, in
+    whatever chat, oldest first."""
     unaddressed_hour: int
     """Turns of the chat in the last hour that nobody asked for."""
 
@@ -183,17 +184,19 @@ async def turn_load(
 ) -> TurnLoad:
     """Return how many turns were taken in the last minute, hour and day."""
     async with db.reader() as connection:
-        (rows,) = await in_order(connection, load_call(chat, user_id, now, day_start))
+        (rows,) = await in_order(connection, load_call(chat, user_id, now, day_start, now + 1))
     return load_of(rows[0])
 
 
-def load_call(chat: Chat, user_id: str, now: int, day_start: int) -> Call:
-    """Return the query behind ``turn_load``, for a visit that asks more."""
+def load_call(chat: Chat, user_id: str, now: int, day_start: int, before: int) -> Call:
+    """Return the query behind ``turn_load``, for a visit that asks more. Of all turns it tells only
+    those that began before ``before``."""
     moments = {
         "now": now,
         "minute_ago": now - 60_000,
         "hour_ago": now - 3_600_000,
         "day_start": day_start,
+        "before": before,
     }
     return (_sql.load, {**chat_key(chat), "user_id": user_id, **moments})
 

@@ -8,7 +8,7 @@ import random
 import socket
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -94,6 +94,7 @@ class RunningBot:
         world: what its account sees.
         settings: ``INITIAL_SETTINGS``.
         environ: more environment variables, or others.
+        program: the arguments with which Python is started.
         client: options of the ``OneBotClient``.
     """
 
@@ -105,8 +106,10 @@ class RunningBot:
         *,
         settings: Mapping[str, object] = QUICK,
         environ: Mapping[str, str] | None = None,
+        program: Sequence[str] = ("-m", "bot"),
         **client: Any,
     ) -> None:
+        self._program = program
         self.database = directory / "qunyi.db"
         self.log_file = directory / f"bot-{BOT.user_id}.log"
         self.models = models
@@ -164,7 +167,7 @@ class RunningBot:
         with self.log_file.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-m", "bot"),
+                *self._program,
                 cwd=ROOT,
                 env=self._environ,
                 stdin=asyncio.subprocess.DEVNULL,

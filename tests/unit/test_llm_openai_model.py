@@ -121,6 +121,7 @@ async def test_an_answer_comes_back_with_its_route_and_its_cost():
         assert f"http://{answer.endpoint}/v1" == at.server.base_url
         sent = at.server.requests[0]
         assert sent.authorization == f"Bearer {KEY}"
+        assert not [name for name in sent.headers if name.startswith("x-stainless")]
         assert sent.body == {
             "model": "big",
             "messages": [{"role": "user", "content": "小鱼的悄悄话"}],

@@ -34,8 +34,13 @@ LEFT JOIN messages AS quoted ON quoted.id = (
 SELECT name FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id;
 
 -- name: switched_chats
--- Those that an operator switched on or off.
-SELECT bot_id, kind, peer_id, access FROM chats WHERE access <> '';
+-- Those that an operator switched on or off, or where nothing can be sent.
+SELECT bot_id, kind, peer_id, access, muted_until FROM chats
+WHERE access <> '' OR muted_until > 0;
+
+-- name: blocked
+-- Whom the bot does not answer.
+SELECT bot_id, user_id FROM blocks;
 
 -- name: set_access!
 -- An operator's word on whether a chat is recorded and answered.

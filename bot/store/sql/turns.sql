@@ -66,8 +66,8 @@ WHERE turn_id IN (
 ORDER BY turn_id, position;
 
 -- name: load^
--- Turns lately taken, for the limits: of a person in a minute and a day, of all in a minute (each
--- with its start), and unaddressed ones of a chat in an hour. Taking a question back gives nobody
+-- Turns lately taken, for the limits: of a person in a minute and a day, of all in a minute but begun
+-- before a moment (each with its start), and unaddressed ones of a chat in an hour. Taking a question back gives nobody
 -- another turn. What began after now did so before the clock was set back.
 SELECT
     (SELECT count(*) FROM turns WHERE member_id = m.id AND started_at > :minute_ago
@@ -76,7 +76,7 @@ SELECT
         AND state IN ('sending', 'sent', 'failed', 'recalled')) AS member_day,
     (SELECT json_group_array(started_at) FROM (
         SELECT started_at FROM turns WHERE started_at > :minute_ago
-            AND started_at <= :now AND state IN ('sending', 'sent', 'failed', 'recalled') ORDER BY started_at
+            AND started_at <= :now AND started_at < :before AND state IN ('sending', 'sent', 'failed', 'recalled') ORDER BY started_at
     )) AS all_minute,
     (SELECT count(*) FROM turns WHERE started_at > :hour_ago
         AND started_at <= :now AND addressed = 0
