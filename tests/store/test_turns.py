@@ -7,15 +7,17 @@ import pytest
 from bot.model import Chat, TurnLine
 from bot.store.database import Database
 from bot.store.messages import Recall, recall_message, unanswered_messages
+from bot.store.sqlite import in_order
 from bot.store.turns import (
     NewTurn,
     TurnLoad,
     add_turn,
     finish_turn,
+    load_call,
+    load_of,
     recent_turns,
     sent_count,
     settle_turns,
-    turn_load,
 )
 from tests.store.rows import (
     ALICE,
@@ -206,7 +208,9 @@ async def test_a_message_shown_as_context_only_is_unanswered(db: Database):
 
 async def load(db: Database, by: str = ALICE, chat: Chat = GROUP, *, now: int = NOON) -> TurnLoad:
     """Return what was taken lately, in a day that began an hour ago."""
-    return await turn_load(db, chat, by, now=now, day_start=now - HOUR)
+    async with db.reader() as connection:
+        ((row,),) = await in_order(connection, load_call(chat, by, now, now - HOUR))
+    return load_of(row)
 
 
 async def test_nobody_has_taken_turns_at_first(db: Database):
