@@ -13,7 +13,7 @@ from bot.remind import OF_A_CHAT, keep_reminder, send_due, settle
 from bot.simulate import Fail, Silence, segments
 from bot.store.chats import block, set_muted, set_removed
 from bot.store.messages import Recall, recall_message, set_apart
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 from tests.verbs.stage import BEAR, BOT, FISH, GROUP, NOON, OPERATOR, Stage, open_stage
 from tests.verbs.test_waiting import a_while, locked
 from tests.verbs.tooling import ALONE, HERE, THERE, output, question, turn, use
