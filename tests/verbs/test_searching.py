@@ -119,6 +119,12 @@ async def test_what_nobody_said_as_it_is_finds_what_may_be_meant(stage: Stage):
     assert "喵" not in found
 
 
+async def test_what_is_looked_for_may_follow_without_a_space(stage: Stage):
+    await talk(stage, (FISH, "我对花生过敏"))
+    assert await answer_to(stage, CAT, "/搜花生") == await answer_to(stage, CAT, "/搜 花生")
+    assert await answer_to(stage, CAT, "/搜花生 页 1") == "2026-07-29 12:00 小鱼：我对花生过敏"
+
+
 async def test_who_types_nothing_is_told_how(stage: Stage):
     await talk(stage, (FISH, "花生"))
     assert "用法：/搜" in await answer_to(stage, CAT, "/搜")
