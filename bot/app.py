@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from loguru import logger
 
@@ -12,7 +13,7 @@ from bot.config import NO_EMBEDDER, Config
 from bot.conversation.calibration import Calibration
 from bot.conversation.floor import Floor, Pace
 from bot.conversation.pacing import SendLimits
-from bot.conversation.tools import AnyTool
+from bot.conversation.tools import Tool
 from bot.errands import Errands
 from bot.errors import StoreBusy
 from bot.llm.bundled import BundledEmbedder
@@ -67,7 +68,7 @@ class App:
     mcp: Servers
     started_at: int
     """UTC milliseconds."""
-    tools: tuple[AnyTool, ...] = ()
+    tools: tuple[Tool[Any], ...] = ()
     """Beside those that are built in."""
     calibrations: dict[str, Calibration] = field(default_factory=dict)
     """What calls have taught of each model, since the start."""
@@ -146,7 +147,7 @@ async def open_app(
     clock: Clock,
     model: ChatModel | None = None,
     embedder: Embedder | None = None,
-    tools: tuple[AnyTool, ...] = (),
+    tools: tuple[Tool[Any], ...] = (),
 ) -> AsyncIterator[App]:
     """Put the program together and take it apart at the end, with nothing left unwritten.
 

@@ -23,7 +23,7 @@ from bot.model import Chat, ToolRound
 from bot.scene import Scene
 from bot.text import clipped
 from bot.tools.kit import toolbox
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 from bot.use_tools import Attempt, LessonsFor, no_lessons, offered, use_tools
 
 MAX_ROUNDS = 8

@@ -4,23 +4,33 @@ See ``docs/architecture.md``, "Commands".
 """
 
 import secrets
+from functools import partial
 
 from loguru import logger
 
 from bot.app import App
-from bot.commands.call import Call, Refusal
+from bot.commands.call import Answer, Call, Refusal
 from bot.commands.status import may_use
 from bot.commands.table import ACTIONS
 from bot.conversation.commands import Command, spec_of
 from bot.conversation.delivery import split_answer
 from bot.conversation.policy import FRESH_MS
-from bot.errors import QunyiError
+from bot.errors import QunyiError, SendDropped, StoreError
 from bot.ingest import Ingested
 from bot.model import Message, Role
+from bot.platform.outbox import nothing
 from bot.send import send_notice
+from bot.store.messages import messages_by_rows
 
 ANSWER_CHARS = 1_500
 """Answers to commands are lists; they are split like long private messages."""
+
+TRIES = 5
+"""So often an answer is made, if what it shows is taken back before it goes out."""
+
+
+class Outdated(QunyiError):
+    """What an answer shows was taken back before it went out."""
 
 
 async def command(app: App, ingested: Ingested) -> None:
@@ -37,7 +47,7 @@ async def command(app: App, ingested: Ingested) -> None:
     if not may_use(call, spec_of(given.name).audience):
         logger.info("{} may not use {}", message.sender.user_id, given.name)
         return
-    await app.errands.run(_answer(app, message, await _done(call, given)))
+    await app.errands.run(_answer(call, given, await _done(call, given)))
 
 
 def _is_heard(app: App, ingested: Ingested) -> bool:
@@ -55,22 +65,62 @@ def _role(message: Message) -> Role:
     return message.sender.role if message.chat.is_group else ""
 
 
-async def _done(call: Call, given: Command) -> str:
+async def _done(call: Call, given: Command) -> Answer:
     """Return the answer of a command; what goes wrong is told and logged."""
     try:
         await call.app.db.durable()
-        return await ACTIONS[given.name](call)
+        answer = await ACTIONS[given.name](call)
     except Refusal as refusal:
-        return str(refusal)
+        return Answer(str(refusal))
     except QunyiError as error:
         error_id = secrets.token_hex(3)
         logger.error(
             "error {}: {} failed: {}: {}", error_id, given.name, type(error).__name__, error
         )
-        return f"没有成功，请稍后再试。（错误编号 {error_id}）"
+        return Answer(f"没有成功，请稍后再试。（错误编号 {error_id}）")
+    return answer if isinstance(answer, Answer) else Answer(answer)
 
 
-async def _answer(app: App, message: Message, text: str) -> None:
-    delivery = split_answer(text, is_group=False, max_chars=ANSWER_CHARS)
+async def _answer(call: Call, given: Command, answer: Answer) -> None:
+    """Send an answer, made anew as often as something that it shows is taken back meanwhile."""
+    for _ in range(TRIES):
+        try:
+            await _sent(call, answer)
+            return
+        except Outdated as outdated:
+            logger.info("{} is answered anew: {}", given.name, outdated)
+        answer = await _done(call, given)
+    raise SendDropped("what it shows is taken back faster than it can be sent")
+
+
+async def _sent(call: Call, answer: Answer) -> None:
+    delivery = split_answer(answer.text, is_group=False, max_chars=ANSWER_CHARS)
+    before = partial(_check, call, answer) if answer.shows else nothing
     for number, part in enumerate(delivery.parts):
-        await send_notice(app, message, part, quoting=number == 0)
+        try:
+            await send_notice(call.app, call.message, part, quoting=number == 0, before=before)
+        except Outdated as outdated:
+            if number == 0:
+                raise
+            raise SendDropped(f"{outdated}, so the rest does not go out") from outdated
+
+
+async def _check(call: Call, answer: Answer) -> None:
+    """Look, right before an answer goes out, whether all that it shows still stands.
+
+    Raises:
+        Outdated: it does not.
+        SendDropped: the command itself was taken back, or nobody can tell.
+    """
+    own = frozenset() if call.row_id is None else frozenset({call.row_id})
+    try:
+        # In a transaction, so that a recall which is being written is waited for.
+        async with call.app.db.transaction():
+            found = await messages_by_rows(call.app.db, own | answer.shows)
+    except StoreError as error:
+        raise SendDropped(f"what it shows cannot be looked at: {error}") from error
+    standing = {stored.row_id for stored in found}
+    if not standing.issuperset(own):
+        raise SendDropped("the command was taken back")
+    if not standing.issuperset(answer.shows):
+        raise Outdated("something that it shows was taken back")

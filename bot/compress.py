@@ -13,10 +13,8 @@ from loguru import logger
 from bot.alert import alert
 from bot.app import App
 from bot.conversation.prompt_message import PromptMessage
-from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelError, ModelRefused, QunyiError
+from bot.errors import ContextTooLong, ModelError, ModelRefused, QunyiError
 from bot.llm.protocol import ModelRequest, Purpose, RouteName
-from bot.memory.answer import AnswerUnusable
-from bot.memory.backoff import retry_minutes
 from bot.memory.compression import (
     CHUNK,
     Compressed,
@@ -46,12 +44,18 @@ from bot.store.tasks import (
     narrow_task,
     queue_compression,
 )
-from bot.work import LostTask, Spending, try_again
+from bot.work import (
+    NOT_TAKEN,
+    CutOff,
+    LostTask,
+    NotTaken,
+    Spending,
+    described,
+    read_less,
+    try_later,
+)
 
 TASK = "compress"
-
-UNUSABLE_BEFORE_HALVING = 5
-"""From this many unusable answers on, calls read half as much."""
 
 ALERTS = 3
 """Operators are told of so many entries of a stream that are set aside: then it is not the entries,
@@ -67,10 +71,6 @@ class SourcesChanged(QunyiError):
 
 class SwitchedOff(QunyiError):
     """The chat, or its memory, was switched off while it was worked on."""
-
-
-class CutOff(AnswerUnusable):
-    """A model did not finish its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +130,8 @@ async def compress(app: App, claim: StreamClaim, owner: str) -> None:
 async def _attempt(app: App, run: Run) -> None:
     try:
         await _all(app, run)
-    except (ModelRefused, ContextTooLong) as error:
-        await _halve(app, run, error)
-    except (AnswerUnusable, ModelAnswerInvalid) as error:
-        await _note_unusable(app, run, error)
+    except NOT_TAKEN as error:
+        await _read_less(app, run, error)
     except (ModelError, SourcesChanged, SwitchedOff) as error:
         await _retry_later(app, run, error)
 
@@ -287,64 +285,14 @@ def _replace(accepted: tuple[Compressed, ...], writer: StreamWriter) -> None:
 
 
 async def _retry_later(app: App, run: Run, error: Exception) -> None:
-    """Try again after 1, 2, 4 … 60 minutes, whatever is remembered meanwhile."""
     async with app.db.transaction() as tx:
-        await _put_off(app, tx, run, error)
+        await try_later(app, tx, run, described(error))
 
 
-async def _put_off(app: App, tx: aiosqlite.Connection, run: Run, error: Exception) -> None:
-    attempts = run.claim.attempts + 1
-    minutes = retry_minutes(attempts)
-    words = f"{type(error).__name__}: {error}"
-    await try_again(
-        tx,
-        run.claim,
-        run.owner,
-        run.spending,
-        attempts=attempts,
-        at=app.clock.now() + minutes * 60_000,
-        error=words,
-    )
-    logger.warning(
-        "compress of {} failed and is tried again in {} min: {}",
-        run.claim.stream.scope,
-        minutes,
-        words,
-    )
-
-
-async def _note_unusable(app: App, run: Run, error: AnswerUnusable | ModelAnswerInvalid) -> None:
-    """Count an answer that cannot be used; make calls smaller from the fifth on.
-
-    They are made smaller at once if the answer was too long to be finished.
-    """
-    unusable = run.claim.unusable + 1
-    is_halved = unusable >= UNUSABLE_BEFORE_HALVING or isinstance(error, CutOff)
-    if is_halved and _size(run) <= 1 and unusable >= UNUSABLE_BEFORE_HALVING:
+async def _read_less(app: App, run: Run, error: NotTaken) -> None:
+    daily = len(run.part.daily) if run.part else 0
+    if not await read_less(app, run, error, daily):
         await _pass_over(app, run, error)
-        return
-    async with app.db.transaction() as tx:
-        chunk = _half(run) if is_halved else run.claim.chunk
-        await narrow_task(tx, run.claim, chunk, unusable)
-        await _put_off(app, tx, run, error)
-
-
-async def _halve(app: App, run: Run, error: ModelRefused | ContextTooLong) -> None:
-    """Look for the entry that is refused: half of them at once, one at last."""
-    if _size(run) <= 1:
-        await _pass_over(app, run, error)
-        return
-    async with app.db.transaction() as tx:
-        await narrow_task(tx, run.claim, _half(run), run.claim.unusable)
-        await try_again(
-            tx,
-            run.claim,
-            run.owner,
-            run.spending,
-            attempts=run.claim.attempts,
-            at=app.clock.now(),
-            error=f"{type(error).__name__}: halved",
-        )
 
 
 async def _pass_over(app: App, run: Run, error: Exception) -> None:
@@ -355,7 +303,7 @@ async def _pass_over(app: App, run: Run, error: Exception) -> None:
         await set_aside(tx, entry)
         entries = await living_entries(tx, entry.stream)
         await narrow_task(tx, run.claim, None, 0)
-        await _put_off(app, tx, run, error)
+        await try_later(app, tx, run, described(error))
     passed = sum(one.set_aside for one in entries)
     if passed <= ALERTS:
         await alert(app, _words_of(run, entry, passed), bot_id=run.claim.chat.bot_id)
@@ -367,12 +315,3 @@ def _words_of(run: Run, entry: Entry, passed: int) -> str:
         f"{run.claim.chat} 的记忆压缩跳过了一条近事（{run.claim.stream.scope} #{entry.label}）："
         f"模型不接受它。它原样保留；发送 /压缩 再试。{more}"
     )
-
-
-def _size(run: Run) -> int:
-    """How many daily entries the call that failed read."""
-    return len(run.part.daily) if run.part else 0
-
-
-def _half(run: Run) -> int:
-    return max(1, _size(run) // 2)

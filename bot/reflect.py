@@ -16,15 +16,9 @@ from bot.app import App
 from bot.batch import Reading, memory_of, quoted_rows, read_batch, summary_sources
 from bot.compress import queue_if_many
 from bot.conversation.prompt_message import PromptMessage
-from bot.errors import (
-    ContextTooLong,
-    ModelAnswerInvalid,
-    ModelError,
-    ModelRefused,
-)
+from bot.errors import ModelError
 from bot.llm.protocol import ModelRequest, Purpose, RouteName
 from bot.memory.answer import AnswerUnusable, answer_schema, parse_answer
-from bot.memory.backoff import retry_minutes
 from bot.memory.checks import check
 from bot.memory.delta import merged, recheck
 from bot.memory.repair import repair_request
@@ -50,10 +44,16 @@ from bot.store.tasks import (
     narrow,
     quarantine_message,
 )
-from bot.work import LostTask, Spending, try_again
-
-UNUSABLE_BEFORE_HALVING = 5
-"""From this many unusable answers on, batches are halved."""
+from bot.work import (
+    NOT_TAKEN,
+    LostTask,
+    NotTaken,
+    Search,
+    Spending,
+    described,
+    try_again_after,
+    try_later,
+)
 
 PURPOSES: dict[TaskName, Purpose] = {
     "group": "reflect.group",
@@ -101,12 +101,10 @@ async def _attempt(app: App, run: Run) -> None:
     try:
         checked = await _think(app, run) if run.reading.has_people else NOTHING
         await _commit(app, run, checked)
-    except (ModelRefused, ContextTooLong) as error:
-        await _halve(app, run, error)
-    except (AnswerUnusable, ModelAnswerInvalid) as error:
-        await _note_unusable(app, run, error)
+    except NOT_TAKEN as error:
+        await _read_less(app, run, error)
     except ModelError as error:
-        await _retry_later(app, run, f"{type(error).__name__}: {error}")
+        await _retry_later(app, run, described(error))
 
 
 # Call and decide.
@@ -349,62 +347,24 @@ async def _finish(
 # Failure.
 
 
-async def _retry_later(app: App, run: Run, error: str, *, noting: Narrowing | None = None) -> None:
-    """Try again after 1, 2, 4 … 60 minutes, whatever arrives meanwhile."""
-    attempts = run.claim.attempts + 1
-    minutes = retry_minutes(attempts)
+async def _retry_later(app: App, run: Run, error: str) -> None:
     async with app.db.transaction() as tx:
-        if noting:
-            await narrow(tx, run.claim, noting)
-        await _put_off(tx, run, attempts, app.clock.now() + minutes * 60_000, error)
-    logger.warning(
-        "{} of {} failed and is tried again in {} min: {}",
-        run.claim.task,
-        run.claim.chat,
-        minutes,
-        error,
-    )
+        await try_later(app, tx, run, error)
 
 
-async def _put_off(
-    tx: aiosqlite.Connection, run: Run, attempts: int, next_run_at: int, error: str
-) -> None:
-    await try_again(
-        tx, run.claim, run.owner, run.spending, attempts=attempts, at=next_run_at, error=error
-    )
-
-
-async def _note_unusable(app: App, run: Run, error: AnswerUnusable | ModelAnswerInvalid) -> None:
-    """Count an answer that cannot be used; from the fifth on, make batches smaller."""
+async def _read_less(app: App, run: Run, error: NotTaken) -> None:
+    """Let the batch be read again, or half of it, until the message that is to blame is found."""
     standing, batch = run.reading.cursor, run.reading.batch
-    unusable = standing.unusable + 1
-    is_halved = unusable >= UNUSABLE_BEFORE_HALVING
-    if is_halved and len(batch.messages) <= 1:
-        await _quarantine(app, run, f"{type(error).__name__}: {error}")
+    before = Search(standing.batch_limit, standing.unusable)
+    search = before.after(error, len(batch.messages))
+    if search is None:
+        await _quarantine(app, run, described(error))
         return
-    noted = Narrowing(
-        batch_limit=len(batch.messages) // 2 if is_halved else standing.batch_limit,
-        narrow_until=batch.last_id if is_halved else 0,
-        unusable=unusable,
-    )
-    await _retry_later(app, run, f"{type(error).__name__}: {error}", noting=noted)
-
-
-async def _halve(app: App, run: Run, error: ModelRefused | ContextTooLong) -> None:
-    """Look for the message that is refused: half of the batch at once, one message at last."""
-    batch = run.reading.batch
-    if len(batch.messages) <= 1:
-        await _quarantine(app, run, f"{type(error).__name__}: {error}")
-        return
+    is_halved = search.limit != before.limit
+    until = batch.last_id if is_halved else 0
     async with app.db.transaction() as tx:
-        half = Narrowing(
-            batch_limit=len(batch.messages) // 2,
-            narrow_until=batch.last_id,
-            unusable=run.reading.cursor.unusable,
-        )
-        await narrow(tx, run.claim, half)
-        error_name = type(error).__name__
-        await _put_off(tx, run, run.claim.attempts, app.clock.now(), f"{error_name}: halved")
+        await narrow(tx, run.claim, Narrowing(search.limit, until, search.unusable))
+        await try_again_after(app, tx, run, error)
 
 
 async def _quarantine(app: App, run: Run, reason: str) -> None:

@@ -7,7 +7,7 @@ from bot.clock import local_date
 from bot.model import Chat, Message, MessageKind, Segment, Sender
 from bot.onebot.render import render
 from bot.onebot.segments import reply_segment, text_segment
-from bot.platform.outbox import Letter
+from bot.platform.outbox import Before, Letter, nothing
 from bot.store.ingest import Arrival
 
 
@@ -68,7 +68,14 @@ def quote_of(message: Message) -> tuple[Segment, ...]:
     return (reply_segment(message.platform_id),) if can_quote else ()
 
 
-async def send_notice(app: App, to: Message | Chat, text: str, *, quoting: bool = True) -> None:
+async def send_notice(
+    app: App,
+    to: Message | Chat,
+    text: str,
+    *,
+    quoting: bool = True,
+    before: Before = nothing,
+) -> None:
     """Send a notice of the bot's own: an answer to a command, an apology, an alert.
 
     Args:
@@ -76,14 +83,17 @@ async def send_notice(app: App, to: Message | Chat, text: str, *, quoting: bool 
         to: the message that it answers, or just a chat.
         text: one message.
         quoting: quote the message that it answers, in groups.
+        before: awaited right before it goes out; what it raises stops that.
 
     Raises:
         SendError: it did not go out, or it is not known whether it did.
     """
     words = (text_segment(text),)
     if isinstance(to, Chat):
-        letter = Letter(to, words)
+        letter = Letter(to, words, before=before)
     else:
         quote = quote_of(to) if quoting else ()
-        letter = Letter(to.chat, (*quote, *words), temporary_group=to.temporary_group)
+        letter = Letter(
+            to.chat, (*quote, *words), temporary_group=to.temporary_group, before=before
+        )
     await send(app, letter, kind="notice")

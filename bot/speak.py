@@ -15,7 +15,7 @@ from bot.onebot.segments import text_segment
 from bot.platform.outbox import Letter
 from bot.scene import Scene
 from bot.send import quote_of, send
-from bot.store.messages import messages_by_rows, replace_text
+from bot.store.messages import blank, messages_by_rows
 from bot.store.sessions import session_now
 from bot.store.tool_history import without_shown
 from bot.store.turns import NewTurn, add_turn, finish_turn
@@ -127,8 +127,7 @@ class _Speech:
         async with self._app.db.transaction() as tx:
             if await _recalled_rows(self._app, self._turn):
                 # Taken back while the answer went out: what was made from it keeps no text.
-                for row_id in self._sent.values():
-                    await replace_text(tx, row_id, "")
+                await blank(tx, self._sent.values())
             await finish_turn(
                 tx,
                 turn_id,

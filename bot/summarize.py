@@ -31,9 +31,8 @@ from bot.conversation.summary import (
     written,
 )
 from bot.conversation.window import full_at, least_turns, message_ids
-from bot.errors import ContextTooLong, ModelAnswerInvalid, ModelError, ModelRefused, QunyiError
+from bot.errors import ContextTooLong, ModelError, QunyiError
 from bot.llm.protocol import ModelRequest, RouteName
-from bot.memory.answer import AnswerUnusable
 from bot.memory.backoff import retry_minutes
 from bot.model import Chat, Turn
 from bot.sift import Worth, worth_keeping
@@ -60,16 +59,23 @@ from bot.store.tasks import (
     narrow_task,
     quarantine_message,
 )
-from bot.work import LostTask, Spending, try_again
+from bot.work import (
+    NOT_TAKEN,
+    CutOff,
+    LostTask,
+    NotTaken,
+    Spending,
+    described,
+    read_less,
+    try_again,
+    try_later,
+)
 
 PAGE_TURNS = 64
 """So many turns are read at once; a chunk has no more."""
 
 MAX_TOKENS = 4_000
 """A whole summary is about half of it."""
-
-UNUSABLE_BEFORE_HALVING = 5
-"""From this many unusable answers on, calls read half as much."""
 
 PASSED_BEFORE_WAITING = 3
 """From this many turns on that are passed over running, it is hardly the turns: each waits."""
@@ -82,10 +88,6 @@ LINE_CHARS = (1_000, 200)
 
 class SessionChanged(QunyiError):
     """What a model was shown is not to be read any more, or the session was reset meanwhile."""
-
-
-class CutOff(AnswerUnusable):
-    """A model did not finish its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +150,8 @@ async def summarize(app: App, claim: SessionClaim, owner: str) -> ReadOn:
 async def _attempt(app: App, run: Run) -> bool:
     try:
         await _all(app, run)
-    except (ModelRefused, ContextTooLong) as error:
-        await _halve(app, run, error)
-    except (AnswerUnusable, ModelAnswerInvalid) as error:
-        await _note_unusable(app, run, error)
+    except NOT_TAKEN as error:
+        await _read_less(app, run, error)
     except SessionChanged as error:
         await _retry_at_once(app, run, error)
     except ModelError as error:
@@ -333,64 +333,21 @@ async def _end(app: App, run: Run) -> None:
 
 
 async def _retry_at_once(app: App, run: Run, error: SessionChanged) -> None:
+    attempts, now = run.claim.attempts, app.clock.now()
     async with app.db.transaction() as tx:
-        await _put_off(app, tx, run, error, minutes=0, attempts=run.claim.attempts)
+        await try_again(tx, run, attempts=attempts, at=now, error=described(error))
+    logger.info("the summary of {} begins again: {}", run.claim.chat, error)
 
 
 async def _retry_later(app: App, run: Run, error: Exception) -> None:
-    """Try again after 1, 2, 4 … 60 minutes, whatever is said meanwhile."""
     async with app.db.transaction() as tx:
-        await _put_off_for_longer(app, tx, run, error)
+        await try_later(app, tx, run, described(error))
 
 
-async def _put_off_for_longer(
-    app: App, tx: aiosqlite.Connection, run: Run, error: Exception
-) -> None:
-    attempts = run.claim.attempts + 1
-    await _put_off(app, tx, run, error, minutes=retry_minutes(attempts), attempts=attempts)
-
-
-async def _put_off(
-    app: App,
-    tx: aiosqlite.Connection,
-    run: Run,
-    error: Exception,
-    *,
-    minutes: int,
-    attempts: int,
-) -> None:
-    words = f"{type(error).__name__}: {error}"
-    at = app.clock.now() + minutes * 60_000
-    await try_again(tx, run.claim, run.owner, run.spending, attempts=attempts, at=at, error=words)
-    logger.warning(
-        "the summary of {} failed and is tried again in {} min: {}", run.claim.chat, minutes, words
-    )
-
-
-async def _note_unusable(app: App, run: Run, error: AnswerUnusable | ModelAnswerInvalid) -> None:
-    """Count an answer that cannot be used; make calls smaller from the fifth on.
-
-    They are made smaller at once if the answer was too long to be finished.
-    """
-    unusable = run.claim.unusable + 1
-    is_halved = unusable >= UNUSABLE_BEFORE_HALVING or isinstance(error, CutOff)
-    if is_halved and _size(run) <= 1 and unusable >= UNUSABLE_BEFORE_HALVING:
+async def _read_less(app: App, run: Run, error: NotTaken) -> None:
+    turns = len(run.part.turns) if run.part else 0
+    if not await read_less(app, run, error, turns):
         await _pass_over(app, run, error)
-        return
-    async with app.db.transaction() as tx:
-        chunk = _half(run) if is_halved else run.claim.chunk
-        await narrow_task(tx, run.claim, chunk, unusable)
-        await _put_off_for_longer(app, tx, run, error)
-
-
-async def _halve(app: App, run: Run, error: ModelRefused | ContextTooLong) -> None:
-    """Look for the turn that is refused: half of them at once, one at last."""
-    if _size(run) <= 1:
-        await _pass_over(app, run, error)
-        return
-    async with app.db.transaction() as tx:
-        await narrow_task(tx, run.claim, _half(run), run.claim.unusable)
-        await _put_off(app, tx, run, error, minutes=0, attempts=run.claim.attempts)
 
 
 async def _pass_over(app: App, run: Run, error: Exception) -> None:
@@ -406,7 +363,8 @@ async def _pass_over(app: App, run: Run, error: Exception) -> None:
                 )
         await narrow_task(tx, run.claim, None, 0)
         minutes = retry_minutes(passed) if passed >= PASSED_BEFORE_WAITING else 0
-        await _put_off(app, tx, run, error, minutes=minutes, attempts=passed)
+        at = app.clock.now() + minutes * 60_000
+        await try_again(tx, run, attempts=passed, at=at, error=described(error))
         is_news = minutes > 0 and await _is_news(tx, run.claim.chat, app.clock.now())
     logger.warning("turn {} of {} is in no summary: no model takes it", part.cursor, run.claim.chat)
     if is_news:
@@ -423,12 +381,3 @@ def _refused_often(chat: Chat) -> str:
         f"{chat} 的会话概要接连跳过了几轮对话：模型不接受它们，或者答得不能用。"
         "多半是模型的问题，请检查；会越来越慢地再试，跳过的见 /任务。"
     )
-
-
-def _size(run: Run) -> int:
-    """How many turns the call that failed read."""
-    return len(run.part.turns) if run.part else 0
-
-
-def _half(run: Run) -> int:
-    return max(1, _size(run) // 2)

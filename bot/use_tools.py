@@ -12,14 +12,14 @@ from loguru import logger
 
 from bot.app import App
 from bot.conversation.arguments import ArgumentsInvalid, plain_arguments, read_arguments
-from bot.conversation.tools import ToolCall, ToolOutput, ToolResult
+from bot.conversation.tools import Tool, ToolCall, ToolOutput, ToolResult
 from bot.errors import ToolError
 from bot.model import Chat, ToolUse
 from bot.scene import Scene
 from bot.store.messages import messages_by_rows
 from bot.store.tool_history import RECALLED_RESULT
 from bot.text import ELLIPSIS, clipped, many_lines
-from bot.tools.tool import Surroundings, Tool
+from bot.tools.surroundings import Surroundings
 
 MAX_RESULT_CHARS = 4_000
 """Of a result so much is told."""
@@ -47,7 +47,9 @@ class Attempt:
         return ToolUse(self.call.id, self.call.name, arguments, text, self.result.message_ids)
 
 
-def offered(app: App, scene: Scene, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+def offered(
+    app: App, scene: Scene, tools: Iterable[Tool[Surroundings]]
+) -> tuple[Tool[Surroundings], ...]:
     """Return those tools that whoever asks may use where they ask."""
     is_operator = app.is_operator(scene.question.sender_id)
     if scene.chat.is_group and not is_operator and not scene.settings.group_members_can_use_tools:
@@ -62,7 +64,7 @@ async def no_lessons(app: App, chat: Chat, tool: str, error: str, arguments: str
 
 async def use_tools(
     surroundings: Surroundings,
-    tools: Sequence[Tool],
+    tools: Sequence[Tool[Surroundings]],
     calls: Iterable[ToolCall],
     lessons_for: LessonsFor = no_lessons,
 ) -> list[Attempt]:
@@ -93,7 +95,7 @@ async def use_tools(
 
 
 async def _result(
-    surroundings: Surroundings, tools: Mapping[str, Tool], call: ToolCall
+    surroundings: Surroundings, tools: Mapping[str, Tool[Surroundings]], call: ToolCall
 ) -> ToolResult:
     tool = tools.get(call.name)
     if tool is None:

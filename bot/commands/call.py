@@ -39,5 +39,15 @@ class Call:
         return self.chat.is_group and self.role in ("owner", "admin")
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is answered to a command."""
+
+    text: str
+    shows: frozenset[int] = frozenset()
+    """The rows of the messages whose words are in it. It is made anew, by doing the command again,
+    if one of them is taken back before it went out; so the command must change nothing."""
+
+
 class Refusal(Exception):
     """A command cannot be done; its text tells the caller why and what to do."""

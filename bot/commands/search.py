@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from bot.clock import local_minute, local_time
-from bot.commands.call import Call, Refusal
+from bot.commands.call import Answer, Call, Refusal
 from bot.commands.pages import Item, paged
 from bot.model import StoredMessage
 from bot.search.grams import fold
@@ -73,7 +73,7 @@ def _needs_quotes(word: str) -> bool:
     return word in _SIGNALS or word.startswith("@") or any(map(str.isspace, word))
 
 
-async def search_chat(call: Call) -> str:
+async def search_chat(call: Call) -> Answer:
     """搜: show what was said in this chat, and in no other, with some words in it."""
     today = local_time(call.app.clock.now(), call.app.config.timezone).date()
     wanted = read_search(call.arguments, call.message.mentions, today)
@@ -87,10 +87,15 @@ async def search_chat(call: Call) -> str:
     notes = [later] if later else []
     if len(found.messages) == MAX_FOUND:
         notes.append(f"只列最近的 {MAX_FOUND} 条。(Only the newest {MAX_FOUND}.)")
-    return "\n".join((page, *notes))
+    return _answer((page, *notes), found.messages)
 
 
-async def _related(call: Call, wanted: Wanted, window: Window, later: str) -> str:
+def _answer(lines: Iterable[str], shown: Iterable[StoredMessage]) -> Answer:
+    rows = frozenset(stored.row_id for stored in shown)
+    return Answer("\n".join(filter(None, lines)), rows)
+
+
+async def _related(call: Call, wanted: Wanted, window: Window, later: str) -> Answer:
     """Return what only has to do with the words: nobody said them as they are."""
     question = " ".join(wanted.keywords)
     found = await search_messages(call.app, call.chat, call.caller_id, question, window, RELATED)
@@ -99,9 +104,9 @@ async def _related(call: Call, wanted: Wanted, window: Window, later: str) -> st
     lines = [_line(call, stored, wanted.keywords) for stored in likely]
     if not lines:
         how = WORDS_ALONE if found.is_lexical_only else ""
-        return "\n".join(filter(None, ("没有找到。(Nothing was found.)", how, later)))
+        return _answer(("没有找到。(Nothing was found.)", how, later), ())
     heading = BY_WORDS if found.is_lexical_only else BY_MEANING
-    return "\n".join(filter(None, (heading, *lines, later)))
+    return _answer((heading, *lines, later), likely)
 
 
 async def _window(call: Call, wanted: Wanted) -> Window:

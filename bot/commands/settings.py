@@ -8,6 +8,11 @@ from bot.settings import DEFINITIONS, SettingDefinition, definition, parse_value
 
 RESET_WORDS = frozenset({"默认", "default", "reset"})
 
+DEFAULT_PERSONA = "QQ 上的一位聊天伙伴：真诚、随和、说话简短，像群里的老朋友，不像客服"
+"""In the words of ``prompts/reply.j2``."""
+
+PERSONA_NOT_ALLOWED = "操作者没有允许群管理员修改人设。"
+
 
 async def change_setting(call: Call) -> str:
     """设置: list all settings, show one, or change one."""
@@ -41,12 +46,33 @@ async def change_persona(call: Call) -> str:
     """人设: what character the bot has in this chat, in private chats too."""
     setting, words = definition("persona"), call.arguments.strip()
     if not words:
-        return _described(call, setting)
+        return _described_persona(call, setting)
     _check_persona(call)
     try:
-        return await _set(call, setting, words, call.chat)
+        await _set(call, setting, words, call.chat)
     except SettingError as error:
         raise Refusal(str(error)) from error
+    return f"{_persona(call)}\n从下一个回答起生效。"
+
+
+def _persona(call: Call) -> str:
+    if persona := call.app.settings.of(call.chat).persona:
+        return f"这里的人设：{persona}"
+    return f"这里没有另设人设，用的是默认的（{DEFAULT_PERSONA}）。"
+
+
+def _described_persona(call: Call, setting: SettingDefinition) -> str:
+    """Return what character the bot has in this chat, who says so, and how to change it."""
+    lines = [_persona(call)]
+    if history := _history(call, setting):
+        lines.append(f"{history}，{_reach(call, setting)}")
+    if _may_set_persona(call):
+        lines.append("想换就发送 /人设 加上想要的样子，例如 /人设 你是一位爱讲冷笑话的海盗。")
+        if call.app.settings.last_change(setting.key, call.chat):
+            lines.append("发送 /人设 默认 恢复。")
+    else:
+        lines.append(PERSONA_NOT_ALLOWED)
+    return "\n".join(lines)
 
 
 def _listed(call: Call) -> str:
@@ -124,5 +150,9 @@ def _place(call: Call, setting: SettingDefinition) -> Chat | None:
 
 
 def _check_persona(call: Call) -> None:
-    if not call.is_operator and not call.app.settings.general.group_admins_can_set_persona:
-        raise Refusal("操作者没有允许群管理员修改人设。")
+    if not _may_set_persona(call):
+        raise Refusal(PERSONA_NOT_ALLOWED)
+
+
+def _may_set_persona(call: Call) -> bool:
+    return call.is_operator or call.app.settings.general.group_admins_can_set_persona

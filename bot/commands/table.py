@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from bot.commands.access import approve, block_member, disable, enable, unblock_member
 from bot.commands.across import cross_groups
-from bot.commands.call import Call
+from bot.commands.call import Answer, Call
 from bot.commands.lessons import lessons
 from bot.commands.memory import (
     show_memory,
@@ -24,7 +24,7 @@ from bot.commands.status import show_help, show_status
 from bot.commands.stop import stop
 from bot.commands.upkeep import tidy, undo
 
-ACTIONS: Mapping[str, Callable[[Call], Awaitable[str]]] = MappingProxyType(
+ACTIONS: Mapping[str, Callable[[Call], Awaitable[str | Answer]]] = MappingProxyType(
     {
         "帮助": show_help,
         "状态": show_status,

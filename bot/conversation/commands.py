@@ -3,6 +3,7 @@
 See ``docs/architecture.md``, "Commands". What a command does stands in ``bot/commands/``.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -25,6 +26,8 @@ class CommandSpec:
     usage: str
     """What follows the name."""
     help: str
+    joins: bool = False
+    """What follows is free text, which people write without a space."""
 
 
 COMMANDS: tuple[CommandSpec, ...] = (
@@ -68,7 +71,9 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "开|关",
         "一个群记得的你，能不能在别的群里用 (use in others what one group knows of you)",
     ),
-    CommandSpec("记住", "anyone", "…", "把后面的话记成你的记忆 (remember this about me)"),
+    CommandSpec(
+        "记住", "anyone", "…", "把后面的话记成你的记忆 (remember this about me)", joins=True
+    ),
     CommandSpec("忘记", "anyone", "[群]#id", "忘记一条关于你的记忆，不能恢复 (forget an entry)"),
     CommandSpec(
         "提醒", "anyone", "[列表|取消 #n|取消 全部]", "看看或取消你定的提醒 (your reminders)"
@@ -78,6 +83,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "anyone",
         "词 [@某人] [自 日期] [至 日期] [页 n]",
         "在这个聊天里找说过的话 (search what was said here)",
+        joins=True,
     ),
     CommandSpec("记忆", "operator", "群|成员 id [页]", "查看群或成员的记忆 (show memory)"),
     CommandSpec("反思", "operator", "[group|member|private]", "马上整理这里的记忆 (reflect now)"),
@@ -106,6 +112,13 @@ COMMANDS: tuple[CommandSpec, ...] = (
 
 NAMES = frozenset(spec.name for spec in COMMANDS)
 
+OTHER_WORDS = ("搜索", "搜图", "搜歌", "搜番", "搜题", "记住了", "记住没", "记住吗")
+"""Longer words that begin with a name that joins: commands of other bots, and plain words."""
+
+_JOINING = tuple(sorted((spec.name for spec in COMMANDS if spec.joins), key=len, reverse=True))
+_JOINED_TEXT = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]{2}")
+"""A single character more makes another word of a name, as often as not."""
+
 
 def spec_of(name: str) -> CommandSpec:
     """Return the command called ``name``; raises ``KeyError`` if there is none."""
@@ -133,7 +146,8 @@ def read_command(
     """
     text = _typed(segments, bot_id).strip()
     for start in sorted(starts, key=len, reverse=True):
-        if text.startswith(start) and (command := _named(text[len(start) :])):
+        rest = text.removeprefix(start).lstrip()
+        if text.startswith(start) and (command := _named(rest, may_join=bool(start))):
             return command
     return None
 
@@ -152,14 +166,22 @@ def _typed(segments: Sequence[Segment], bot_id: str) -> str:
     return "".join(words)
 
 
-def _named(text: str) -> Command | None:
+def _named(text: str, *, may_join: bool) -> Command | None:
     first, arguments = _first_word(text)
     if first != PREFIX:
-        return Command(first, arguments) if first in NAMES else None
-    second, rest = _first_word(arguments)
-    if not second:
-        return Command("帮助", "")
-    return Command(second, rest) if second in NAMES else None
+        return _called(text, may_join=may_join)
+    return _called(arguments, may_join=may_join) if arguments else Command("帮助", "")
+
+
+def _called(text: str, *, may_join: bool) -> Command | None:
+    first, arguments = _first_word(text)
+    if first in NAMES:
+        return Command(first, arguments)
+    if not may_join or first.startswith(OTHER_WORDS):
+        return None
+    joined = (name for name in _JOINING if first.startswith(name))
+    name = next((name for name in joined if _JOINED_TEXT.match(first, len(name))), None)
+    return Command(name, text.removeprefix(name).strip()) if name else None
 
 
 def _first_word(text: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ See ``docs/tools.md``, "What a tool is".
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,12 +50,16 @@ class ToolResult:
     """See ``ToolOutput``."""
 
 
-class AnyTool(Protocol):
-    """A tool as it may be given to a program that is not yet there; see ``bot/tools/tool.py``."""
+SurroundingsT = TypeVar("SurroundingsT", contravariant=True)
+"""What a tool may know of the turn that calls it; see ``bot/tools/surroundings.py``."""
+
+
+class Tool(Protocol[SurroundingsT]):
+    """Something that a model may have done for it."""
 
     @property
     def spec(self) -> ToolSpec:
-        """What a model is told of it."""
+        """What the model is told of it."""
         ...
 
     @property
@@ -68,6 +72,16 @@ class AnyTool(Protocol):
         """Whether it is for ``SUPERUSERS`` alone."""
         ...
 
-    async def run(self, surroundings: Any, arguments: Mapping[str, Any]) -> str | ToolOutput:
-        """Do it and return what the model is told."""
+    async def run(
+        self, surroundings: SurroundingsT, arguments: Mapping[str, Any]
+    ) -> str | ToolOutput:
+        """Do it and return what the model is told.
+
+        Args:
+            surroundings: the turn.
+            arguments: as the schema asks for them, and still a model's words.
+
+        Raises:
+            ToolError: it could not be done; the text is for the model.
+        """
         ...

@@ -64,7 +64,7 @@ Connect = Callable[[ServerConfig, float], AbstractAsyncContextManager[Connection
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
-    """One tool of one server; see ``bot/tools/tool.py``."""
+    """One tool of one server; a ``Tool``, see ``bot/conversation/tools.py``."""
 
     spec: ToolSpec
     timeout_seconds: float

@@ -1,7 +1,6 @@
-"""Changes to memory: folded into one another, checked again, applied, and undone by forgetting.
+"""Changes to memory: folded into one another, and checked again when they are written. Pure.
 
-Everything here is pure; the store does the same to its rows. See ``docs/memory.md``, "Checks"
-and "Evidence".
+See ``docs/memory.md``, "Checks" and "Evidence".
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from bot.memory.verdict import Added, Change, Checked, Proof, Proven, Summarised, Superseded
 from bot.memory.wording import same_wording
-from bot.model import Document, Entry, Stream, StreamMemory, Summary
+from bot.model import Document, Entry, Stream, StreamMemory
 
 Wording = tuple[Stream, Document, str | None, str]
 """What makes two items one: the document of a stream, and equal text.
@@ -138,93 +137,6 @@ def merged(first: Checked, second: Checked, memories: Sequence[StreamMemory]) ->
     )
 
 
-def applied(
-    memory: StreamMemory,
-    changes: Iterable[Change],
-    *,
-    next_number: int,
-    at: int,
-    source_task: str,
-) -> tuple[StreamMemory, int]:
-    """Return ``memory`` after those of ``changes`` that are of its stream, and the next number.
-
-    Args:
-        memory: the living entries and the summary of a stream.
-        changes: of any streams, as the checks let them through.
-        next_number: the first free number of the scope; one that an entry has is passed over.
-        at: UTC milliseconds of the change.
-        source_task: the task that the new entries come from.
-    """
-    entries = {entry.number: entry for entry in memory.entries}
-    next_number = max([next_number, *(number + 1 for number in entries)])
-    summary = memory.summary
-    for change in settled((c for c in changes if c.stream == memory.stream), [memory]):
-        match change:
-            case Added():
-                entries[next_number] = _entry(change, next_number, at, source_task)
-                next_number += 1
-            case Proven():
-                entry = entries[change.entry_number]
-                proofs = (*entry.proofs, change.proof)
-                entries[entry.number] = replace(entry, proofs=proofs, updated_at=at)
-            case Summarised():
-                summary = _renewed(summary, change)
-            case Superseded():
-                del entries[change.entry_number]
-    return StreamMemory(memory.stream, tuple(entries.values()), summary), next_number
-
-
-def _entry(change: Added, number: int, at: int, source_task: str) -> Entry:
-    return Entry(
-        number=number,
-        stream=change.stream,
-        document=change.document,
-        text=change.text,
-        proofs=change.proofs,
-        type=change.type,
-        date=change.date,
-        tier=change.tier,
-        source_task=source_task,
-        created_at=at,
-        updated_at=at,
-    )
-
-
-def _renewed(summary: Summary, change: Summarised) -> Summary:
-    """Return the new summary; it was written from the old one, so it rests on both."""
-    message_ids = {*summary.message_ids, *change.message_ids}
-    return Summary(change.text, tuple(sorted(message_ids)))
-
-
-@dataclass(frozen=True, slots=True)
-class Aftermath:
-    """What forgetting some messages leaves of entries."""
-
-    standing: tuple[Entry, ...]
-    """With the proofs that are left."""
-    fallen: tuple[Entry, ...]
-    """As they were; their last proof is gone."""
-
-
-def fallen(entries: Iterable[Entry], gone: frozenset[int]) -> Aftermath:
-    """Return what is left of ``entries`` when the messages of the rows ``gone`` are forgotten."""
-    standing, lost = [], []
-    for entry in entries:
-        proofs = standing_proofs(entry.proofs, gone)
-        if len(proofs) == len(entry.proofs):
-            standing.append(entry)
-        elif proofs:
-            standing.append(replace(entry, proofs=proofs))
-        else:
-            lost.append(entry)
-    return Aftermath(tuple(standing), tuple(lost))
-
-
 def standing_proofs(proofs: Iterable[Proof], gone: frozenset[int]) -> tuple[Proof, ...]:
     """Return the proofs of which no message is ``gone``."""
     return tuple(proof for proof in proofs if gone.isdisjoint(proof))
-
-
-def summary_without(summary: Summary, gone: frozenset[int]) -> Summary:
-    """Return ``summary``, or an empty one if it was made from a message that is ``gone``."""
-    return summary if gone.isdisjoint(summary.message_ids) else Summary()

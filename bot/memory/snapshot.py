@@ -10,7 +10,6 @@ from hashlib import sha256
 from itertools import groupby
 from typing import Literal
 
-from bot.memory.daily import UNDATED
 from bot.model import Snapshot, SnapshotEntry, entry_label
 from bot.text import single_line
 
@@ -19,6 +18,9 @@ RefreshReason = Literal["first", "stale", "reach", "compacted", "expired", "aged
 stream it was made from may not be read any more, or the person's other groups were let in or shut
 out; the conversation was compacted; nobody used it for the time to live; memory has changed and it
 is old; it is longer than the budget by now."""
+
+UNDATED = "未注明日期"
+"""Over daily entries without a day."""
 
 READ_LINE_CHARS = 20
 """How long a line is taken to be at least, on average, when entries are read."""

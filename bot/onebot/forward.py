@@ -67,26 +67,24 @@ def _unknown_id(segment: Segment, answers: Answers) -> Iterator[str]:
 def raw_nodes(segment: Segment, answers: Answers) -> Sequence[object]:
     """Return the nodes of a ``forward`` segment as they arrived; empty if they are not known."""
     fetched = answers.get(id_text(segment.data.get("id")))
-    return nodes_of_answer(segment.data) or nodes_of_answer(fetched)
+    return _nodes_in(segment.data) or _nodes_in(fetched)
 
 
-def nodes_of_answer(answer: object) -> Sequence[object]:
-    """Return the nodes of an answer of ``get_forward_msg``, or of a list of nodes."""
+def _nodes_in(answer: object) -> Sequence[object]:
+    """Return the nodes in an answer of ``get_forward_msg``, or in a list of nodes."""
     for value in (answer, *map(mapping(answer).get, ("messages", "message", "content"))):
         if nodes := [item for item in items(value) if isinstance(item, Mapping)]:
             return nodes
     return ()
 
 
-def walk(
-    nodes: Sequence[object], answers: Answers, depth: int = 1, deepest: int = MAX_DEPTH
-) -> Iterator[tuple[int, Node]]:
+def walk(nodes: Sequence[object], answers: Answers, depth: int = 1) -> Iterator[tuple[int, Node]]:
     """Yield every node with its depth, those inside a node right after it; lazily."""
     for raw in nodes:
         node = read_node(raw)
         yield depth, node
-        for inner in node.forwards if depth < deepest else ():
-            yield from walk(raw_nodes(inner, answers), answers, depth + 1, deepest)
+        for inner in node.forwards if depth < MAX_DEPTH else ():
+            yield from walk(raw_nodes(inner, answers), answers, depth + 1)
 
 
 def read_node(raw: object) -> Node:

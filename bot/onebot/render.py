@@ -16,12 +16,10 @@ from typing import Any
 from bot.model import EVERYONE, Message, Segment
 from bot.onebot.faces import FACE_NAMES
 from bot.onebot.forward import (
-    MAX_DEPTH,
     MAX_LINES,
     NO_ANSWERS,
     Answers,
     Node,
-    nodes_of_answer,
     raw_nodes,
     walk,
 )
@@ -56,23 +54,6 @@ def unnamed_mentions(message: Message) -> tuple[str, ...]:
     ats = (segment.data for segment in message.segments if segment.type == "at")
     unnamed = (id_text(data.get("qq")) for data in ats if not _own_name(data))
     return tuple(dict.fromkeys(id_ for id_ in unnamed if id_ and id_.lower() != EVERYONE))
-
-
-def render_forward(
-    nodes: object, names: Names, depth: int = MAX_DEPTH, lines: int = MAX_LINES
-) -> str:
-    """Return a merged forward with its lines: ``[合并转发 2 条]`` and a line for each node.
-
-    Args:
-        nodes: the answer of ``get_forward_msg``, or its list of nodes.
-        names: names for mentions and senders that carry none.
-        depth: how many levels of forwards are unfolded, this one included.
-        lines: how many lines follow the heading at most.
-    """
-    view = _View(names, NO_ANSWERS)
-    known = nodes_of_answer(nodes)
-    shown = islice(walk(known, view.answers, deepest=depth), max(lines, 0))
-    return "\n".join((_forward_heading(len(known)), *_lines(shown, view)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +208,7 @@ def _markdown(data: Data, _view: _View) -> str:
 
 
 def _forward(data: Data, view: _View) -> str:
-    return _forward_heading(len(raw_nodes(Segment("forward", data), view.answers)))
-
-
-def _forward_heading(count: int) -> str:
+    count = len(raw_nodes(Segment("forward", data), view.answers))
     return f"[合并转发 {count} 条]" if count else "[合并转发]"
 
 

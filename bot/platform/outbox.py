@@ -29,7 +29,7 @@ QUEUE_LENGTH = 200
 Before = Callable[[], Awaitable[None]]
 
 
-async def _nothing() -> None:
+async def nothing() -> None:
     """What happens before most sends."""
 
 
@@ -45,7 +45,7 @@ class Letter:
     """For a temporary session: the group through which it is reached."""
     urgent: bool = False
     """A reminder: it waits for as long as it takes."""
-    before: Before = _nothing
+    before: Before = nothing
     """Awaited when its time has come, right before the call; what it raises stops the send."""
 
 

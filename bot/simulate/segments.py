@@ -49,13 +49,6 @@ def image(
     )
 
 
-def market_face(name: str, emoji_id: str = "abcd1234") -> RawSegment:
-    """Return a face of the market, which NapCat sends as an image."""
-    return segment(
-        "image", summary=f"[{name}]", file="ab.gif", emoji_id=emoji_id, emoji_package_id=235
-    )
-
-
 def mface(name: str, emoji_id: str = "abcd1234") -> RawSegment:
     """Return a face of the market as other implementations send it."""
     return segment("mface", summary=f"[{name}]", emoji_id=emoji_id, emoji_package_id=235, key="k")

@@ -169,6 +169,11 @@ async def replace_text(tx: aiosqlite.Connection, row_id: int, text: str) -> None
     await _sql.replace_text(tx, id=row_id, text=text)
 
 
+async def blank(tx: aiosqlite.Connection, row_ids: Iterable[int]) -> None:
+    """Let messages of the bot keep no text."""
+    await _sql.blank(tx, ids=json.dumps(list(row_ids)))
+
+
 @dataclass(frozen=True, slots=True)
 class Recall:
     """Somebody took a message back."""

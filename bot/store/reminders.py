@@ -130,6 +130,8 @@ async def end_reminder(
 ) -> None:
     """Note how a reminder ended, and forget its text."""
     await _sql.end(tx, id=reminder_id, state=state, at=at, sent_row=sent_row, error=error)
+    if sent_row is not None:
+        await _sql.blank_sent(tx, id=reminder_id, sent_row=sent_row)
 
 
 async def put_off_reminder(

@@ -179,18 +179,9 @@ def turns_of(rows: Sequence[sqlite3.Row], line_rows: Iterable[sqlite3.Row]) -> l
     ]
 
 
-async def turn_load(
-    db: Database, chat: Chat, user_id: str, *, now: int, day_start: int
-) -> TurnLoad:
-    """Return how many turns were taken in the last minute, hour and day."""
-    async with db.reader() as connection:
-        (rows,) = await in_order(connection, load_call(chat, user_id, now, day_start, now + 1))
-    return load_of(rows[0])
-
-
 def load_call(chat: Chat, user_id: str, now: int, day_start: int, before: int) -> Call:
-    """Return the query behind ``turn_load``, for a visit that asks more. Of all turns it tells only
-    those that began before ``before``."""
+    """Return the query for how many turns were taken in the last minute, hour and day. Of all turns
+    it tells only those that began before ``before``."""
     moments = {
         "now": now,
         "minute_ago": now - 60_000,

@@ -17,7 +17,7 @@ from bot.store.members import bearers, members_named
 from bot.store.message_search import Window, keyword_hits
 from bot.text import clipped, display_name, json_line
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 
 BOT = "BOT"
 """What prompts call the bot account."""

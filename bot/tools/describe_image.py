@@ -19,7 +19,7 @@ from bot.model import Chat, StoredMessage
 from bot.onebot.pictures import UNSEEN, pictures
 from bot.store.messages import messages_by_rows, newest_with_id
 from bot.text import json_line
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 
 SPEC = ToolSpec(
     name="describe_image",

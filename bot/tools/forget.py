@@ -11,7 +11,7 @@ from bot.forget import Found, group_entry, own_entry
 from bot.model import entry_number
 from bot.prefetch import fitting
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 
 LOOKED_AT = 8
 PROPOSED = 3

@@ -14,7 +14,7 @@ from bot.onebot.values import integer
 from bot.store.members import Membership, called_in, member_of, members_named
 from bot.text import display_name, json_line
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 
 FOUND = 5
 """So many members are told of at once."""

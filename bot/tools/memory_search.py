@@ -15,7 +15,7 @@ from bot.prefetch import Recall, pack_of, related
 from bot.store.entry_search import evidence
 from bot.store.snapshots import recollection
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 
 BUDGET_TOKENS = 1_200
 """What is found may cost this much."""

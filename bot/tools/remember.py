@@ -10,7 +10,7 @@ from bot.errors import NotRemembered, ToolError
 from bot.memory.wording import ENTRY_MAX_CHARS
 from bot.remember import remember
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 
 
 class Asked(Arguments):

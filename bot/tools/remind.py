@@ -12,7 +12,7 @@ from bot.conversation.tools import ToolOutput, ToolSpec
 from bot.errors import ToolError
 from bot.remind import keep_reminder
 from bot.tools.arguments import Arguments, read, schema_of
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 
 FORM = "YYYY-MM-DD HH:MM"
 

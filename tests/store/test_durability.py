@@ -59,7 +59,8 @@ async def _opened(path: Path, disk: Disk) -> AsyncIterator[Database]:
 
 async def test_a_message_can_be_read_before_it_is_durable(slow: Database, disk: Disk):
     (receipt,) = await store_arrivals(slow, [arrival(said("早上好"))])
-    assert receipt.is_new and disk.syncs == 0
+    assert receipt.is_new
+    assert disk.syncs == 0
     assert await message_count(slow) == 1
 
 
@@ -142,7 +143,8 @@ async def test_who_stops_waiting_for_a_write_does_not_stop_the_next(slow: Databa
 
 
 async def test_only_full_durability_is_synced_from_beside(path: Path):
-    for synchronous, is_apart in (("FULL", True), ("NORMAL", False)):
+    ways: list[tuple[sqlite.Synchronous, bool]] = [("FULL", True), ("NORMAL", False)]
+    for synchronous, is_apart in ways:
         connection = await sqlite.connect(path, synchronous)
         try:
             sync = await sqlite.sync_apart(connection, path)

@@ -7,15 +7,17 @@ import pytest
 from bot.model import Chat, TurnLine
 from bot.store.database import Database
 from bot.store.messages import Recall, recall_message, unanswered_messages
+from bot.store.sqlite import in_order
 from bot.store.turns import (
     NewTurn,
     TurnLoad,
     add_turn,
     finish_turn,
+    load_call,
+    load_of,
     recent_turns,
     sent_count,
     settle_turns,
-    turn_load,
 )
 from tests.store.rows import (
     ALICE,
@@ -204,9 +206,14 @@ async def test_a_message_shown_as_context_only_is_unanswered(db: Database):
 # --- limits -----------------------------------------------------------------------------------
 
 
-async def load(db: Database, by: str = ALICE, chat: Chat = GROUP, *, now: int = NOON) -> TurnLoad:
+async def load(
+    db: Database, by: str = ALICE, chat: Chat = GROUP, *, now: int = NOON, before: int | None = None
+) -> TurnLoad:
     """Return what was taken lately, in a day that began an hour ago."""
-    return await turn_load(db, chat, by, now=now, day_start=now - HOUR)
+    call = load_call(chat, by, now, now - HOUR, now + 1 if before is None else before)
+    async with db.reader() as connection:
+        ((row,),) = await in_order(connection, call)
+    return load_of(row)
 
 
 async def test_nobody_has_taken_turns_at_first(db: Database):
@@ -224,6 +231,14 @@ async def test_turns_count_for_their_member_their_chat_and_all(db: Database):
     assert await load(db) == TurnLoad(1, 2, minute, 1)
     assert await load(db, BRUNO) == TurnLoad(1, 1, minute, 1)
     assert await load(db, BRUNO, OTHER_GROUP) == TurnLoad(1, 1, minute, 0)
+
+
+async def test_of_all_turns_only_those_from_before_the_start_are_told(db: Database):
+    (one,) = await ask(db)
+    for ago in (50, 20, 10):
+        await take(db, one, at=NOON - ago * SECOND)
+    lately = await load(db, before=NOON - 20 * SECOND)
+    assert lately == TurnLoad(3, 3, (NOON - 50 * SECOND,), 0)
 
 
 async def test_turns_from_before_the_clock_was_set_back_use_up_no_limit(db: Database):

@@ -63,6 +63,67 @@ def test_what_follows_a_name_is_its_arguments(typed: str, arguments: str):
     assert read(typed) == Command("设置", arguments)
 
 
+@pytest.mark.parametrize(
+    ("typed", "name", "arguments"),
+    [
+        ("/搜花生", "搜", "花生"),
+        ("/搜花生 自 8月1日", "搜", "花生 自 8月1日"),
+        ("/搜花生  “红 烧”", "搜", "花生  “红 烧”"),
+        ("/ 搜花生", "搜", "花生"),
+        ("/搜ピーナッツ", "搜", "ピーナッツ"),
+        ("/记住我对花生过敏\n真的", "记住", "我对花生过敏\n真的"),
+        (f"/{PREFIX} 搜花生 酱", "搜", "花生 酱"),
+    ],
+)
+def test_free_text_may_follow_its_name_without_a_space(typed: str, name: str, arguments: str):
+    assert read(typed) == Command(name, arguments)
+    assert read(at(BOT), typed) == Command(name, arguments)
+
+
+def test_an_at_behind_joined_words_is_an_argument():
+    assert read("/搜花生", at(BEAR)) == Command("搜", f"花生 {BEAR}")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "/搜图",
+        "/搜歌 晴天",
+        "/搜花",
+        "/搜abc",
+        "/搜，花生",
+        "/搜索花生",
+        "/搜图这张是谁",
+        "/记住了",
+        "/记住了吗你",
+        "/别搜花生",
+        "/忘记花生过敏",
+        "/提醒我明天开会",
+        "/人设你是海盗",
+        "/停车场在哪",
+        f"/{PREFIX}搜花生",
+        "搜花生",
+    ],
+)
+def test_nothing_else_is_read_without_a_space(typed: str):
+    assert read(typed) is None
+
+
+def test_free_text_follows_no_bare_name():
+    assert read("记住我对花生过敏", starts=("",)) is None
+    assert read("记住我对花生过敏", starts=("/", "")) is None
+    assert read("/记住我对花生过敏", starts=("/", "")) == Command("记住", "我对花生过敏")
+    assert read("记住 我对花生过敏", starts=("",)) == Command("记住", "我对花生过敏")
+
+
+@given(st.text(st.characters(whitelist_categories=["Lo"]), min_size=1, max_size=8))
+def test_what_joins_is_never_taken_from_a_longer_name(words: str):
+    for name in NAMES:
+        assert read(f"/{name}") == Command(name, "")
+    command = read(f"/搜{words}")
+    assert command is None or command == Command("搜", words)
+
+
 def test_an_at_of_the_bot_and_a_quote_may_stand_before_a_command():
     assert read(at(BOT), " /状态") == Command("状态", "")
     assert read(at(BOT), "/状态") == Command("状态", "")

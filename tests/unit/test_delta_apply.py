@@ -1,16 +1,16 @@
-"""Changes folded, checked again, applied; and forgetting."""
+"""Changes folded, checked again, applied."""
 
-from bot.memory.delta import applied, fallen, merged, recheck, summary_without
-from bot.memory.verdict import Added, Change, Proven, Summarised, Superseded
+from bot.memory.delta import merged, recheck
+from bot.memory.verdict import Added, Proven, Summarised, Superseded
 from bot.memory.wording import same_wording
-from bot.model import Entry, StreamMemory, Summary
+from bot.model import Entry
+from tests.unit.applied import applied
 from tests.unit.batches import (
     GROUP_STREAM,
     batch_of,
     checked,
     entry,
     fact,
-    member_stream,
     remembered,
     said,
 )
@@ -19,49 +19,17 @@ TALK = [said(ref, "30001", "说话") for ref in range(1, 6)]
 NOBODY: frozenset[int] = frozenset()
 
 
-def apply(memory: StreamMemory, *changes: Change) -> StreamMemory:
-    return applied(memory, changes, next_number=100, at=9, source_task="group")[0]
-
-
 def new(text: str, *proofs: tuple[int, ...]) -> Added:
     return Added(GROUP_STREAM, "memory", text, proofs or ((1001,),), "episodic", None, "2026-08-22")
-
-
-def test_an_addition_becomes_an_entry_with_the_next_number():
-    memory, number = applied(
-        remembered(), [new("甲"), new("乙")], next_number=5, at=9, source_task="group"
-    )
-    assert [(e.number, e.text, e.source_task, e.created_at) for e in memory.entries] == [
-        (5, "甲", "group", 9),
-        (6, "乙", "group", 9),
-    ]
-    assert number == 7
-
-
-def test_changes_of_other_streams_are_left_alone():
-    other = Added(member_stream("30001"), "profile", "甲", ((1001,),), "profile", "note")
-    assert apply(remembered(), other) == remembered()
 
 
 def test_five_equal_wordings_are_one_entry_with_five_proofs():
     memory = remembered()
     for ref in range(1, 6):
         answer = {"memory": [fact("群里周四聚餐" + "。" * ref, ref)]}
-        memory = apply(memory, *checked(answer, batch_of("group", TALK, [memory])).changes)
+        memory = applied(memory, checked(answer, batch_of("group", TALK, [memory])).changes)
     [one] = memory.entries
     assert one.proofs == ((1001,), (1002,), (1003,), (1004,), (1005,))
-
-
-def test_a_superseded_entry_lives_no_longer():
-    memory = apply(
-        remembered(entry(1, "甲"), entry(2, "乙")), Superseded(GROUP_STREAM, 1, (1001,), "")
-    )
-    assert [one.number for one in memory.entries] == [2]
-
-
-def test_a_summary_rests_on_what_the_one_before_rested_on_too():
-    memory = apply(remembered(summary="旧"), Summarised(GROUP_STREAM, "新", (1001, 1002)))
-    assert memory.summary == Summary("新", (1, 1001, 1002))
 
 
 def test_a_repair_adds_to_the_answer_and_equal_items_are_one():
@@ -105,23 +73,6 @@ def test_what_was_forgotten_or_learnt_during_the_call_is_respected():
     assert recheck(changes, NOBODY, [now]) == (Proven(GROUP_STREAM, 3, (1001,)),)
 
 
-def test_a_proof_falls_with_any_message_and_an_entry_with_its_last_proof():
-    entries = [
-        entry(1, "甲", proofs=((1, 2), (3,))),
-        entry(2, "乙", proofs=((2, 4),)),
-        entry(3, "丙", proofs=((5,),)),
-    ]
-    after = fallen(entries, frozenset({2}))
-    assert [(e.number, e.proofs) for e in after.standing] == [(1, ((3,),)), (3, ((5,),))]
-    assert after.fallen == (entries[1],)
-
-
-def test_a_summary_falls_with_any_message_it_was_made_from():
-    summary = Summary("甲", (1, 2))
-    assert summary_without(summary, frozenset({2})) == Summary()
-    assert summary_without(summary, frozenset({3})) == summary
-
-
 def test_typing_makes_no_difference_and_everything_else_does():
     assert same_wording("我 喜欢吃辣。 ") == same_wording("我喜欢吃辣")
     assert same_wording("ＲＵＳＴ 好，快") == same_wording("rust好, 快!")
@@ -146,6 +97,6 @@ def test_the_delta_of_a_whole_batch_is_applied_at_once():
     answer = {"memory": [fact(f"第 {ref} 件事", ref) for ref in range(1, 81)]}
     memory = remembered(*(entry(n, f"旧的第 {n} 件") for n in range(1, 301)))
     result = checked(answer, batch_of("group", talk, [memory], names={}))
-    after = apply(memory, *result.changes)
+    after = applied(memory, result.changes)
     assert len(after.entries) == 380
     assert all(isinstance(one, Entry) for one in after.entries)

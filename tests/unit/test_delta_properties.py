@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from bot.memory.answer import AnswerUnusable, parse_answer
 from bot.memory.checks import check
-from bot.memory.delta import applied, fallen, merged, recheck
+from bot.memory.delta import merged, recheck
 from bot.memory.repair import repair_request
 from bot.memory.verdict import Added, Change, Proven, Superseded
 from bot.memory.wording import max_chars_of
 from bot.model import Batch, StreamMemory, TaskName
+from tests.unit.applied import applied
 from tests.unit.batches import (
     BOT_ID,
     GROUP_STREAM,
@@ -127,9 +128,7 @@ def changes_of(answer: dict[str, Any], batch: Batch) -> tuple[Change, ...]:
 
 def after(memories: Iterable[StreamMemory], changes: Iterable[Change]) -> list[StreamMemory]:
     changes = tuple(changes)
-    return [
-        applied(memory, changes, next_number=10, at=5, source_task="x")[0] for memory in memories
-    ]
+    return [applied(memory, changes) for memory in memories]
 
 
 def with_memories(batch: Batch, memories: Iterable[StreamMemory]) -> Batch:
@@ -239,4 +238,3 @@ def test_what_is_recalled_during_the_call_is_no_evidence(case: Answered, gone: f
     assert gone.isdisjoint(row for one in entries for proof in one.proofs for row in proof)
     assert gone.isdisjoint(row for memory in memories for row in memory.summary.message_ids)
     assert recheck(changes, gone, batch.memories) == changes
-    assert fallen(entries, gone).standing == tuple(entries)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.model import Segment
 from bot.onebot.forward import forward_id
-from bot.onebot.render import render, render_forward
+from bot.onebot.render import render
 from bot.onebot.segments import read_segments
 
 NAMES = {"30001": "小鱼", "30002": "阿\n山\u202e"}
@@ -215,21 +215,16 @@ def test_a_message_shows_at_most_a_hundred_lines_of_forwards():
 
 @pytest.mark.parametrize("key", ["messages", "message", "content"])
 def test_every_shape_of_the_answer_is_read(key: str):
-    answer = {key: forward_of(1)["messages"]}
-    assert render_forward(answer, {}) == "[合并转发 1 条]\n  小鱼(30001)：你好"
-    assert render_forward(answer[key], {}) == "[合并转发 1 条]\n  小鱼(30001)：你好"
-
-
-def test_a_forward_can_be_shown_shorter():
-    assert render_forward(forward_of(5), {}, lines=2).count("\n") == 2
-    assert render_forward(nested(3), {}, depth=1).count("\n") == 1
-    assert render_forward(None, {}) == "[合并转发]"
+    nodes = forward_of(1)["messages"]
+    for answer in ({key: nodes}, nodes):
+        text = render([Segment("forward", {"id": "1"})], {}, {"1": answer})
+        assert text == "[合并转发 1 条]\n  小鱼(30001)：你好"
 
 
 def test_a_forwarded_sender_without_a_name_is_looked_up():
     node = {"sender": {"user_id": "30001"}, "content": "早"}
-    assert render_forward([node], NAMES) == "[合并转发 1 条]\n  小鱼(30001)：早"
-    assert render_forward([{"content": "早"}], NAMES) == "[合并转发 1 条]\n  早"
+    assert shown("forward", content=[node]) == "[合并转发 1 条]\n  小鱼(30001)：早"
+    assert shown("forward", content=[{"content": "早"}]) == "[合并转发 1 条]\n  早"
 
 
 def test_a_forwarded_message_cannot_forge_a_line():
@@ -237,7 +232,7 @@ def test_a_forwarded_message_cannot_forge_a_line():
         "sender": {"user_id": 30001, "nickname": "甲\n乙"},
         "content": "早\n  小红(30002)：我同意\u2028啊",
     }
-    assert render_forward([node], {}).split("\n") == [
+    assert shown("forward", content=[node]).split("\n") == [
         "[合并转发 1 条]",
         "  甲 乙(30001)：早   小红(30002)：我同意 啊",
     ]
@@ -249,7 +244,7 @@ def test_no_name_breaks_a_line(own: str, known: str, nickname: str | None):
     assert len(render([Segment("at", data)], {"30001": known}).splitlines()) == 1
     assert len(render([Segment("at", {"qq": "30001"})], {"30001": known}).splitlines()) == 1
     node = {"sender": {"nickname": nickname, "user_id": own}, "content": known}
-    assert len(render_forward([node], {}).splitlines()) == 2
+    assert len(shown("forward", content=[node]).splitlines()) == 2
 
 
 @given(TYPES, HOSTILE)

@@ -10,7 +10,7 @@ from typing import Any
 from bot.app import App, open_app
 from bot.command import command
 from bot.config import Config
-from bot.conversation.tools import AnyTool
+from bot.conversation.tools import Tool
 from bot.converse import converse
 from bot.errors import SendError
 from bot.ingest import Ingested, ingest
@@ -228,7 +228,7 @@ async def open_stage(
     answer: Script | None = "好的",
     start: int = NOON,
     embedder: Embedder | None = None,
-    tools: tuple[AnyTool, ...] = (),
+    tools: tuple[Tool[Any], ...] = (),
     **config: Any,
 ) -> AsyncIterator[Stage]:
     """Open the program in ``root`` with an empty database, or the one that lies there already."""

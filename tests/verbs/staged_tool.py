@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.conversation.tools import ToolCall, ToolOutput, ToolSpec
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",

@@ -24,7 +24,7 @@ from bot.store.messages import messages_by_rows, set_apart
 from bot.store.usage import add_usage
 from bot.tools.describe_image import DescribeImage
 from bot.tools.kit import toolbox
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 from tests.verbs.picture_server import (
     OTHER_PNG,
     PNG,

@@ -13,7 +13,7 @@ from bot.errors import ToolError
 from bot.learn import lessons_for, note_outcome
 from bot.llm.scripted import calling
 from bot.model import Chat
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 from bot.use_tools import Attempt
 from tests.verbs.stage import (
     AT_BOT,

@@ -103,6 +103,7 @@ async def test_a_recall_while_the_answer_is_being_sent_comes_too_late_and_leaves
     await stage.advance(60)
     assert stage.texts() == [f"原来{SECRET}啊"]
     assert SECRET not in await later_prompt(stage)
+    assert SECRET not in await kept_text(stage)
 
 
 async def test_a_recall_after_the_answer_takes_question_and_answer_out(stage: Stage):

@@ -13,7 +13,7 @@ from bot.remind import OF_A_CHAT, keep_reminder, send_due, settle
 from bot.simulate import Fail, Silence, segments
 from bot.store.chats import block, set_muted, set_removed
 from bot.store.messages import Recall, recall_message, set_apart
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 from tests.verbs.stage import BEAR, BOT, FISH, GROUP, NOON, OPERATOR, Stage, open_stage
 from tests.verbs.test_waiting import a_while, locked
 from tests.verbs.tooling import ALONE, HERE, THERE, output, question, turn, use
@@ -348,6 +348,23 @@ async def test_what_was_sent_is_shown_no_more_once_its_request_is_recalled(stage
     for table in ("messages", "reminders", "turn_lines"):
         texts = await stage.rows(f"SELECT text FROM {table}")
         assert "秘密" not in str(texts)
+
+
+async def test_one_whose_request_is_recalled_while_it_is_sent_leaves_no_text(stage: Stage):
+    asker = await asked(stage, "带上那份秘密文件")
+    await stage.advance(600)
+    stage.platform.hold()
+    stage.spawn(send_due(stage.app))
+    await stage.settle()
+    [one] = asker.scene.question.messages
+    async with stage.app.db.transaction() as tx:
+        platform_id = one.message.platform_id
+        await recall_message(tx, Recall(HERE, platform_id, str(FISH), stage.now))
+    stage.platform.release()
+    await stage.advance(10)
+    assert len(stage.texts()) == 1
+    assert await stage.rows("SELECT state, text FROM reminders") == [("sent", "")]
+    assert "秘密" not in str(await stage.rows("SELECT text, segments FROM messages"))
 
 
 # The command

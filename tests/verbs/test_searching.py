@@ -4,7 +4,7 @@ import pytest
 
 from bot.commands.search import WORDS_ALONE
 from bot.reindex import index_older, reindex, scrub_messages
-from bot.simulate import Person, segments
+from bot.simulate import Person, Utterance, segments
 from bot.store.message_index import clear_message_index, messages_left
 from tests.store.rows import indexed
 from tests.verbs.stage import BEAR, CAT, FISH, GROUP, NOON, OPERATOR, OTHER_GROUP, Stage
@@ -117,6 +117,53 @@ async def test_what_nobody_said_as_it_is_finds_what_may_be_meant(stage: Stage):
     assert found.startswith("没有一字不差的，这些有其中的字词")
     assert "项目下周二上线" in found
     assert "喵" not in found
+
+
+async def test_what_is_looked_for_may_follow_without_a_space(stage: Stage):
+    await talk(stage, (FISH, "我对花生过敏"))
+    assert await answer_to(stage, CAT, "/搜花生") == await answer_to(stage, CAT, "/搜 花生")
+    assert await answer_to(stage, CAT, "/搜花生 页 1") == "2026-07-29 12:00 小鱼：我对花生过敏"
+
+
+async def waits_in_the_queue(stage: Stage, words: str) -> Utterance:
+    """Let an answer to a command wait for 20 seconds, and return the command."""
+    await stage.set(sendGapSeconds=20)
+    stage.say(OTHER_GROUP, BEAR, "/帮助")
+    await stage.advance(1)
+    given = stage.say(GROUP, CAT, words)
+    await stage.advance(5)
+    return given
+
+
+@pytest.mark.parametrize("words", ["/搜 花生", "/搜 花生过敏的事"])
+async def test_what_is_recalled_while_the_answer_waits_is_not_shown(stage: Stage, words: str):
+    await talk(stage, (BEAR, "那就不买花生了"))
+    spoken = stage.say(GROUP, FISH, "我对花生过敏")
+    await stage.advance(60)
+    await waits_in_the_queue(stage, words)
+    await stage.recall(spoken)
+    await stage.advance(60)
+    (answer,) = stage.texts()[1:]
+    assert "不买花生" in answer
+    assert "过敏" not in answer
+
+
+async def test_nothing_is_found_once_all_of_it_is_recalled(stage: Stage):
+    await talk(stage, (BEAR, "先说点别的"))
+    spoken = stage.say(GROUP, FISH, "我对花生过敏")
+    await stage.advance(60)
+    await waits_in_the_queue(stage, "/搜 花生")
+    await stage.recall(spoken)
+    await stage.advance(60)
+    assert stage.texts()[1:] == [NOTHING]
+
+
+async def test_a_search_that_is_recalled_is_not_answered(stage: Stage):
+    await talk(stage, (FISH, "我对花生过敏"))
+    given = await waits_in_the_queue(stage, "/搜 花生")
+    await stage.recall(given)
+    await stage.advance(60)
+    assert len(stage.texts()) == 1
 
 
 async def test_who_types_nothing_is_told_how(stage: Stage):

@@ -14,7 +14,8 @@ from bot.model import Usage
 from bot.store.sessions import Progress, keep_progress
 from bot.store.tasks import quarantined, recent_tasks
 from bot.store.usage import add_usage
-from bot.summarize import PASSED_BEFORE_WAITING, UNUSABLE_BEFORE_HALVING
+from bot.summarize import PASSED_BEFORE_WAITING
+from bot.work import UNUSABLE_BEFORE_HALVING
 from bot.worker import tick
 from tests.verbs.conversing import (
     CHAT,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.commands.settings import DEFAULT_PERSONA
 from bot.simulate import Person
 from tests.verbs.stage import (
     AT_BOT,
@@ -172,20 +173,43 @@ async def test_models_are_the_operators_business(configured: Stage):
 
 async def test_a_persona_is_of_its_chat_and_holds_at_once(stage: Stage):
     told = await answer_to(stage, OPERATOR, "/人设 你是一只 爱冷笑话的猫")
-    assert told == "persona = 你是一只 爱冷笑话的猫（本聊天，已生效）"
+    assert told == "这里的人设：你是一只 爱冷笑话的猫\n从下一个回答起生效。"
     await answer_to(stage, BEAR, "小忆在吗")
     await answer_to(stage, BEAR, "小忆在吗", group=OTHER_GROUP)
     shown = ["爱冷笑话的猫" in whole(request) for request in stage.model.requests]
     assert shown == [True, False]
-    assert "范围：本聊天单独设置" in await answer_to(stage, OPERATOR, "/人设")
-    await answer_to(stage, OPERATOR, "/人设 默认")
+    told = await answer_to(stage, OPERATOR, "/人设")
+    assert "设置，本聊天单独设置\n" in told
+    assert told.endswith("\n发送 /人设 默认 恢复。")
+    assert "没有另设人设" in await answer_to(stage, OPERATOR, "/人设 默认")
     await answer_to(stage, BEAR, "小忆在吗")
     assert "爱冷笑话的猫" not in whole(stage.model.requests[-1])
 
 
+async def test_without_a_persona_it_is_told_which_one_is_used_and_how_to_set_one(stage: Stage):
+    told = await answer_to(stage, OPERATOR, "/人设")
+    assert told == (
+        f"这里没有另设人设，用的是默认的（{DEFAULT_PERSONA}）。\n"
+        "想换就发送 /人设 加上想要的样子，例如 /人设 你是一位爱讲冷笑话的海盗。"
+    )
+    await answer_to(stage, BEAR, "小忆在吗")
+    assert DEFAULT_PERSONA in whole(stage.model.requests[-1])
+    admin = Person(BEAR, "大熊", role="admin")
+    told = await answer_to(stage, admin, "/人设")
+    assert told.endswith("\n操作者没有允许群管理员修改人设。")
+
+
+async def test_a_persona_for_all_is_shown_where_there_is_no_other(stage: Stage):
+    await stage.set(persona="你是管家")
+    told = await answer_to(stage, OPERATOR, "/人设")
+    assert told.startswith("这里的人设：你是管家\n")
+    assert "全局" in told
+    assert "/人设 默认" not in told
+
+
 async def test_in_private_an_operator_sets_that_of_their_own_chat(stage: Stage):
     told = await answer_to(stage, OPERATOR, "/人设 你是管家", group=None)
-    assert "（本聊天，已生效）" in told
+    assert "生效" in told
     assert stage.app.settings.general.persona == ""
     await answer_to(stage, OPERATOR, "在吗", group=None)
     assert "你是管家" in whole(stage.model.requests[-1])
@@ -197,7 +221,7 @@ async def test_a_groups_admins_set_it_only_if_they_may(stage: Stage):
     assert await answer_to(stage, BEAR, "/人设 你是狗") == ""
     assert await answer_to(stage, BEAR, "/人设 你是狗", group=None) == ""
     await stage.set(groupAdminsCanSetPersona=True)
-    assert "已生效" in await answer_to(stage, admin, "/人设 你是狗")
+    assert "生效" in await answer_to(stage, admin, "/人设 你是狗")
     assert stage.app.settings.of(HERE).persona == "你是狗"
 
 

@@ -8,7 +8,7 @@ import pytest
 from bot.errors import ToolError
 from bot.model import Sender
 from bot.remind import send_due
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 from tests.verbs.stage import BEAR, CAT, FISH, Stage
 from tests.verbs.test_leaks import (
     IN_PACKS,

@@ -16,7 +16,7 @@ from bot.llm.scripted import calling
 from bot.store.messages import messages_by_rows
 from bot.store.tool_history import RECALLED_RESULT
 from bot.tools import kit
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 from bot.use_tools import MAX_RESULT_CHARS, use_tools
 from tests.verbs.stage import AT_BOT, BEAR, CAT, FISH, GROUP, OPERATOR, Stage, open_stage, whole
 from tests.verbs.staged_tool import Deed, StagedTool, look

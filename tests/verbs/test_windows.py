@@ -103,7 +103,7 @@ async def test_a_known_window_is_kept_to_without_asking(tmp_path: Path):
 
 
 async def test_a_message_longer_than_the_window_is_answered_all_the_same(tmp_path: Path):
-    model = SmallModel(2_600)
+    model = SmallModel(2_800)
     async with open_stage(tmp_path, answer=model) as stage:
         stage.say(GROUP, FISH, AT_BOT, " " + "问" * 4_000)
         await stage.advance(40)
@@ -143,7 +143,7 @@ async def test_a_server_with_too_many_tools_takes_none_of_ours_away(tmp_path: Pa
 
 
 async def test_what_is_left_out_of_one_prompt_is_not_lost(tmp_path: Path):
-    model = SmallModel(4_000, tells=True)
+    model = SmallModel(4_200, tells=True)
     async with open_stage(tmp_path, answer=model) as stage:
         await stage.set(**NO_LIMITS)
         await talk(stage, 12)

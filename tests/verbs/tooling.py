@@ -10,7 +10,7 @@ from bot.model import Chat, Message, StoredMessage
 from bot.scene import read_scene
 from bot.store.messages import messages_by_rows
 from bot.tools.kit import toolbox
-from bot.tools.tool import Surroundings
+from bot.tools.surroundings import Surroundings
 from tests.store.rows import own, said, store
 from tests.verbs.stage import BOT, FISH, GROUP, OTHER_GROUP, Stage
 

@@ -64,6 +64,10 @@ WHERE m.bot_id = :bot_id AND m.user_id IN (SELECT value FROM json_each(:user_ids
 -- A merged forward is stored at once and its lines when they were fetched.
 UPDATE messages SET text = :text WHERE id = :id AND recalled_at IS NULL;
 
+-- name: blank!
+-- Messages of the bot keep no text, as when what they were made from was taken back meanwhile.
+UPDATE messages SET text = '', segments = '[]' WHERE id IN (SELECT value FROM json_each(:ids));
+
 -- name: take_back!
 -- A recall leaves a tombstone without text.
 UPDATE messages

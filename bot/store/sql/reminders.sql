@@ -72,6 +72,14 @@ UPDATE reminders
 SET state = :state, text = '', ended_at = :at, sent_row = :sent_row, error = :error
 WHERE id = :id AND state IN ('open', 'sending');
 
+-- name: blank_sent!
+-- What asked for it was taken back while it was being sent: the stored copy keeps no text.
+UPDATE messages SET text = '', segments = '[]'
+WHERE id = :sent_row AND EXISTS (
+    SELECT 1 FROM reminder_messages AS rm JOIN messages AS m ON m.id = rm.message_id
+    WHERE rm.reminder_id = :id AND (m.recalled_at IS NOT NULL OR m.forgotten_at IS NOT NULL)
+);
+
 -- name: put_off!
 -- The platform did not take it, or is gone: it is tried again.
 UPDATE reminders
