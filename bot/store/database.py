@@ -69,11 +69,13 @@ class Database:
         Raises:
             StoreError: the disk does not keep the last of it.
         """
-        if self._syncing is None:
+        # The next write takes its place, perhaps while this waits.
+        syncing = self._syncing
+        if syncing is None:
             return
-        if not self._syncing.done():
-            await asyncio.wait([self._syncing])
-        if error := self._syncing.exception():
+        if not syncing.done():
+            await asyncio.wait([syncing])
+        if error := syncing.exception():
             raise StoreError(str(error)) from error
 
     async def _begin(self) -> None:

@@ -85,6 +85,17 @@ async def test_of_several_commits_the_last_makes_all_durable(slow: Database, dis
     assert disk.syncs == 3
 
 
+async def test_who_waits_is_not_held_up_by_what_is_written_meanwhile(slow: Database, disk: Disk):
+    await store_arrivals(slow, [arrival(said(id="1"))])
+    waiting = asyncio.create_task(slow.durable())
+    await asyncio.sleep(0.02)
+    later = asyncio.create_task(store_arrivals(slow, [arrival(said(id="2"))]))
+    await asyncio.sleep(0.02)
+    disk.lets.set()
+    await waiting
+    await later
+
+
 async def test_a_transaction_ends_when_it_is_durable(slow: Database, disk: Disk):
     async def rename() -> None:
         async with slow.transaction() as tx:
