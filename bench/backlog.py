@@ -1,7 +1,8 @@
 """Whether 1,000,000 messages that wait for their vectors hold up those that come in.
 
 The program runs by turns without an embedder and with the one that comes along, which then has
-vectors to make all the time; the ways are those of ``bench/latency.py``.
+vectors to make all the time; the ways are those of ``bench/latency.py``. People speak all the time,
+which embedding gives way to, or now and then, so that most of it happens in between.
 """
 
 import asyncio
@@ -17,6 +18,9 @@ from bench.million import working_copy
 ROUNDS = 3
 BLOCKS = 5
 """Of each way, in each round."""
+
+SELDOM = 100
+SELDOM_SECONDS = 0.15
 
 WARM_UP_SECONDS = 5.0
 
@@ -35,6 +39,8 @@ class Side:
 
     stored_ms: list[float] = field(default_factory=list)
     asked_ms: list[float] = field(default_factory=list)
+    seldom_ms: list[float] = field(default_factory=list)
+    """Model requests where people speak now and then."""
     resident_mib: float = 0.0
     children_mib: float = 0.0
     first_mib: float = 0.0
@@ -50,8 +56,16 @@ async def _measure(folder: Path, database: Path, embedder: str, side: Side) -> N
         for _ in range(BLOCKS):
             await _block(bench, bench.stored, side.stored_ms)
             await _block(bench, bench.asked, side.asked_ms)
+        await _seldom(bench, side.seldom_ms)
         side.resident_mib = max(side.resident_mib, bench.program.resident_mib)
         side.children_mib = max(side.children_mib, bench.program.children_mib)
+
+
+async def _seldom(bench: Bench, times: list[float]) -> None:
+    for _ in range(SELDOM):
+        await asyncio.sleep(SELDOM_SECONDS)
+        times.append(await bench.asked.send(*bench.talk.event(bench.asked)))
+    bench.asked.client.forget()
 
 
 async def _block(bench: Bench, way: Way, times: list[float]) -> None:
@@ -74,6 +88,8 @@ def measure(folder: Path, *, short: bool = False) -> None:
     line(f"vectors made meanwhile: {made:,}")
     _compare("event → durable row", without.stored_ms, backlog.stored_ms)
     _compare("event → model request", without.asked_ms, backlog.asked_ms)
+    seldom = f"event → model request, one in {SELDOM_SECONDS} s"
+    _compare(seldom, without.seldom_ms, backlog.seldom_ms)
     line(f"before there is anything to embed the embedder holds {backlog.first_mib:.0f} MiB")
     verdict("memory of the embedder", backlog.children_mib, WANTED_MIB, unit=" MiB")
     line(f"memory of the program: {backlog.resident_mib:.0f} beside {without.resident_mib:.0f} MiB")

@@ -22,6 +22,7 @@ from bot.llm.embedding import EndpointEmbedder
 from bot.llm.openai_model import OpenAIModel
 from bot.llm.protocol import ChatModel, Purpose, UsageRecorder
 from bot.llm.routing import ModelConfig, ModelSlot, Routes
+from bot.lull import Lull
 from bot.mcp.config import read_servers
 from bot.mcp.servers import Servers
 from bot.model import Chat, Usage
@@ -65,6 +66,7 @@ class App:
     patience: Patience
     errands: Errands
     alarms: Alarms
+    lull: Lull
     mcp: Servers
     started_at: int
     """UTC milliseconds."""
@@ -200,6 +202,7 @@ async def open_app(
             patience=patience,
             errands=errands,
             alarms=Alarms(),
+            lull=Lull(clock),
             mcp=mcp,
             started_at=clock.now(),
             tools=tools,

@@ -34,6 +34,9 @@ from bot.text import display_name
 
 LOT_ROWS = 64
 ENTRY_LOT_ROWS = 32
+SMALL_LOT_ROWS = 8
+"""So many at a time while people speak all the time."""
+
 PAUSE_SECONDS = 0.25
 """Between two lots, so that a backlog takes neither the processor nor the disk from anybody."""
 
@@ -52,7 +55,8 @@ async def embed_all(app: App) -> int:
     """Make vectors of all messages and entries that have none; return how many were made.
 
     New messages come first, then entries, then older messages, the newest first. It goes on
-    where it stopped, whatever stopped it. If the day's budget is spent, it waits.
+    where it stopped, whatever stopped it. It gives way to people who speak. If the day's budget is
+    spent, it waits.
 
     Raises:
         ModelError: the embedder gives none; what was made before is kept.
@@ -64,8 +68,9 @@ async def embed_all(app: App) -> int:
     space = space or await enter_space(app.db, embedder_id, dimensions)
     count = 0
     while not await _is_spent(app, app.embedder):
-        lot = await next_lot(app.db, space, LOT_ROWS)
-        entries = await _next_entries(app, app.embedder, space, lot)
+        most = LOT_ROWS if await app.lull.awaited() else SMALL_LOT_ROWS
+        lot = await next_lot(app.db, space, most)
+        entries = await _next_entries(app, app.embedder, space, lot, min(most, ENTRY_LOT_ROWS))
         try:
             if entries:
                 count += await _embed_entries(app, app.embedder, space, entries)
@@ -94,12 +99,12 @@ async def _embed_lot(app: App, embedder: Embedder, lot: Lot) -> int:
 
 
 async def _next_entries(
-    app: App, embedder: Embedder, space: Space, lot: Lot | None
+    app: App, embedder: Embedder, space: Space, lot: Lot | None, limit: int
 ) -> list[WantingEntry]:
     """Return the entries to look at now, none as long as there are new messages."""
     if lot is not None and lot.side != "older":
         return []
-    return await next_entries(app.db, space, ENTRY_LOT_ROWS, is_remote=embedder.is_remote)
+    return await next_entries(app.db, space, limit, is_remote=embedder.is_remote)
 
 
 async def _embed_entries(

@@ -59,6 +59,7 @@ async def ingest(app: App, raw: Mapping[str, object], *, live: bool = True) -> I
     Raises:
         EventError: it cannot be read at all; its text names the cause.
     """
+    app.lull.broken()
     event = read_event(raw, received_at=app.clock.now(), zone=app.config.timezone)
     match event:
         case MessageArrived():

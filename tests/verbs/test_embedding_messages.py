@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.embed import LOT_ROWS, embed_all
+from bot.embed import LOT_ROWS, SMALL_LOT_ROWS, embed_all
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
@@ -103,6 +103,19 @@ async def test_a_backlog_goes_on_where_an_outage_stopped_it(stage: Stage, open_w
     async with open_with(SpellingEmbedder()) as again:
         assert await embed(again) == 2 * LOT_ROWS
         assert len(await embedded(again)) == 3 * LOT_ROWS
+
+
+async def test_where_people_speak_all_the_time_little_is_embedded_at_a_time(stage: Stage):
+    await talk(stage, *(f"第{n}句" for n in range(2 * LOT_ROWS)))
+    stage.app.lull.broken()
+    task = stage.spawn(embed_all(stage.app))
+    for _ in range(60):
+        stage.app.lull.broken()
+        await stage.advance(0.02)
+    assert len(await embedded(stage)) == SMALL_LOT_ROWS
+    while not task.done():
+        await stage.advance(1)
+    assert task.result() == 2 * LOT_ROWS
 
 
 class StuckEmbedder(SpellingEmbedder):

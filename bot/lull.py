@@ -1,0 +1,38 @@
+"""Lulls: work that can wait gives way to people. See ``docs/search.md``, "Vectors"."""
+
+from bot.clock import Clock
+
+LULL_SECONDS = 0.05
+"""Without an event for so long, nobody speaks."""
+
+PATIENCE_SECONDS = 1.0
+"""Where somebody always speaks, what gives way goes on after so long, with a little of it."""
+
+
+class Lull:
+    """When the last event came.
+
+    Args:
+        clock: the program's.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._broken_at = 0
+
+    def broken(self) -> None:
+        """Note that an event comes in now."""
+        self._broken_at = self._clock.now()
+
+    async def awaited(self) -> bool:
+        """Wait until nobody speaks, and say whether that came in time."""
+        begun = self._clock.now()
+        while True:
+            now = self._clock.now()
+            # Whoever sets the clock back does not hold up anything for longer.
+            left = min(LULL_SECONDS, LULL_SECONDS - (now - self._broken_at) / 1000)
+            if left <= 0:
+                return True
+            if abs(now - begun) >= PATIENCE_SECONDS * 1000:
+                return False
+            await self._clock.sleep(left)

@@ -1,0 +1,48 @@
+"""Work that can wait gives way to people."""
+
+import asyncio
+
+from bot.lull import LULL_SECONDS, PATIENCE_SECONDS, Lull
+from bot.simulate import VirtualClock
+
+
+async def test_where_nobody_ever_spoke_nobody_is_waited_for():
+    clock = VirtualClock(1_000_000)
+    assert await Lull(clock).awaited()
+    assert clock.now() == 1_000_000
+
+
+async def test_a_lull_is_awaited_from_the_last_event_on():
+    clock = VirtualClock(1_000_000)
+    lull = Lull(clock)
+    lull.broken()
+    waiting = asyncio.create_task(lull.awaited())
+    await clock.advance(LULL_SECONDS * 0.8)
+    lull.broken()
+    await clock.advance(LULL_SECONDS * 0.8)
+    assert not waiting.done()
+    await clock.advance(LULL_SECONDS * 0.3)
+    assert await waiting
+
+
+async def test_where_somebody_always_speaks_it_goes_on_in_the_end():
+    clock = VirtualClock(1_000_000)
+    lull = Lull(clock)
+    lull.broken()
+    waiting = asyncio.create_task(lull.awaited())
+    while not waiting.done():
+        lull.broken()
+        await clock.advance(LULL_SECONDS / 2)
+    assert not await waiting
+    waited = (clock.now() - 1_000_000) / 1000
+    assert PATIENCE_SECONDS <= waited < PATIENCE_SECONDS + 2 * LULL_SECONDS
+
+
+async def test_a_clock_that_was_set_back_holds_nothing_up():
+    clock = VirtualClock(1_000_000)
+    lull = Lull(clock)
+    lull._broken_at = 9_000_000
+    waiting = asyncio.create_task(lull.awaited())
+    for _ in range(100):
+        await clock.advance(LULL_SECONDS)
+    assert waiting.done()
