@@ -161,7 +161,7 @@ def _watch_sends(client: OneBotClient, seen: Arrivals) -> None:
 
     def note(call: Call) -> bool:
         if call.action.startswith("send_"):
-            seen.saw(json.dumps(call.params, ensure_ascii=False))
+            seen.saw_at(json.dumps(call.params, ensure_ascii=False), call.arrived_seconds)
         return False
 
     client.behave(note, Silence())
@@ -205,7 +205,7 @@ async def running(folder: Path, database: Path, embedder: str = "off") -> AsyncI
     echoed, stored, asked, answered = (Arrivals() for _ in range(4))
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(
-            # When it arrived, not when the server here has read and parsed it.
+            # When the first of it came, not when the server here has parsed it.
             ModelServer(
                 _repeat_mark,
                 on_request=lambda r: asked.saw_at(_last_words(r), r.arrived_seconds),

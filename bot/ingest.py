@@ -74,13 +74,16 @@ async def ingest(app: App, raw: Mapping[str, object], *, live: bool = True) -> I
 
 
 async def _take_in(app: App, event: MessageArrived, live: bool) -> Ingested:
-    message = replace(event.message, text=_rendered(app, event.message, {}))
-    command = _command(app, message)
+    command = _command(app, event.message)
+    message = replace(
+        event.message,
+        text=_rendered(app, event.message, {}),
+        kind=_kind(event.message, command, live),
+    )
     if live and message.direction == "inbound":
         app.accounts.came_online(message.chat.bot_id)
     if not admits(app, message):
         return Ingested(message, _standing(app, message), command)
-    message = replace(message, kind=_kind(message, command, live))
     # Queued before anything is awaited: rows stand in the order in which messages came.
     arrival = Arrival(message, live, _waits(app, message), event.group_name)
     stored = app.arrivals.put(arrival)

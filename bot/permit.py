@@ -45,11 +45,11 @@ async def permitted(app: App, question: Question) -> Scene | None:
         scene = await read_scene(app, question)
         if not scene.question.messages:
             return None
-        if reason := _refusal(app, scene):
+        decision = turn_decision(_load(app, scene), _limits(scene.settings), scene.now)
+        if reason := _refusal(app, scene, decision):
             logger.debug("no turn in {}: {}", question.chat, reason)
             await _tell_refusal(app, scene, reason)
             return None
-        decision = turn_decision(_load(app, scene), _limits(scene.settings), scene.now)
         if isinstance(decision, Wait):
             await app.clock.sleep((decision.until - scene.now) / 1000)
         elif has_decided:
@@ -62,9 +62,8 @@ async def permitted(app: App, question: Question) -> Scene | None:
             return None
 
 
-def _refusal(app: App, scene: Scene) -> str:
-    """Return why a question gets no turn, or nothing. No await: what it counts may not change."""
-    decision = turn_decision(_load(app, scene), _limits(scene.settings), scene.now)
+def _refusal(app: App, scene: Scene, decision: Go | Wait | Refused) -> str:
+    """Return why a question gets no turn, or nothing."""
     if isinstance(decision, Refused):
         return decision.reason
     traces = [TurnTrace(t.user_id, t.asked_at, t.answered_at, t.third_party) for t in scene.turns]

@@ -80,6 +80,8 @@ async def bearing_summary(app: App, scene: Scene, lines: tuple[TurnLine, ...]) -
         scene: what is known of the turn.
         lines: its own lines.
     """
+    if not scene.session.summary:
+        return scene
     summary = read_summary(scene.session.summary)
     if app.routes.is_configured("decide") and (among := choices(summary)):
         summary = narrowed(summary, await _bearing(app, scene.chat, among, lines))

@@ -5,6 +5,7 @@ See ``docs/architecture.md``, "Models".
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -120,6 +121,9 @@ class Routes:
         Raises:
             ModelNotConfigured: the variable it names is missing or unusable.
         """
+        return _candidates(self, purpose, last, preferred)
+
+    def _found(self, purpose: Purpose, last: RouteName | None, preferred: str) -> tuple[Route, ...]:
         slot = SLOTS[purpose]
         if slot == "MEMORY" and not self.config.memory.model:
             return self._following_chat(last)
@@ -131,10 +135,7 @@ class Routes:
 
     def is_configured(self, purpose: Purpose) -> bool:
         """Say whether ``candidates`` would return a route."""
-        try:
-            return bool(self.candidates(purpose))
-        except ModelNotConfigured:
-            return False
+        return _is_configured(self, purpose)
 
     def all(self) -> tuple[Route, ...]:
         """Return every distinct route that is configured, chat first; may be empty."""
@@ -166,6 +167,22 @@ class Routes:
                 "OPENAI_API_KEY is empty: set it, or OPENAI_BASE_URL for a server without keys"
             )
         return endpoint_at(slot, base_url or OPENAI_URL, api_key or PLACEHOLDER_KEY)
+
+
+@lru_cache(maxsize=256)
+def _candidates(
+    routes: Routes, purpose: Purpose, last: RouteName | None, preferred: str
+) -> tuple[Route, ...]:
+    """Every turn asks several times, and the configuration does not change."""
+    return routes._found(purpose, last, preferred)
+
+
+@lru_cache(maxsize=64)
+def _is_configured(routes: Routes, purpose: Purpose) -> bool:
+    try:
+        return bool(routes.candidates(purpose))
+    except ModelNotConfigured:
+        return False
 
 
 def endpoint_at(slot: Slot, base_url: str, api_key: str) -> Endpoint:

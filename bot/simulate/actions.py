@@ -31,6 +31,8 @@ class Call:
     at: int
     """UTC milliseconds."""
     echo: Any = None
+    arrived_seconds: float = 0.0
+    """When its frame came, monotonic seconds of the event loop."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,7 +338,7 @@ class OneBotClient:
             self._lost(socket)
 
     async def _receive(self, socket: ClientConnection, frame: str | bytes) -> None:
-        call = _call_of(frame, self.clock.now())
+        call = _call_of(frame, self.clock.now(), asyncio.get_running_loop().time())
         if call is None:
             self.strays.append(frame)
             return
@@ -454,7 +454,7 @@ def _frame(payload: RawEvent) -> str:
     return json.dumps(payload, separators=(",", ":"))
 
 
-def _call_of(frame: str | bytes, moment: int) -> Call | None:
+def _call_of(frame: str | bytes, moment: int, arrived_seconds: float) -> Call | None:
     try:
         payload = json.loads(frame)
     except ValueError:
@@ -463,5 +463,5 @@ def _call_of(frame: str | bytes, moment: int) -> Call | None:
         case {"action": str(action)}:
             params = payload.get("params")
             given = params if isinstance(params, dict) else {}
-            return Call(action, given, moment, payload.get("echo"))
+            return Call(action, given, moment, payload.get("echo"), arrived_seconds)
     return None

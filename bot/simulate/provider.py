@@ -45,7 +45,8 @@ class ReceivedRequest:
     """Names in lower case."""
     body: Mapping[str, Any]
     arrived_seconds: float
-    """Monotonic seconds of the event loop, to be compared with ``loop.time()``."""
+    """When the first of it came: monotonic seconds of the event loop, to be compared with
+    ``loop.time()``."""
     authorization: str = field(default="", repr=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -392,17 +393,20 @@ class _Wire:
         """Return the next request, or ``None`` when the client has closed."""
         head: h11.Request | None = None
         body = bytearray()
-        arrived = 0.0
+        arrived: float | None = None
         while True:
             event = self._http.next_event()
             if event is h11.NEED_DATA:
-                self._http.receive_data(await self._reader.read(READ_BYTES))
+                received = await self._reader.read(READ_BYTES)
+                # Before it is parsed: how long that takes is nothing of the client's.
+                arrived = arrived or asyncio.get_running_loop().time()
+                self._http.receive_data(received)
             elif isinstance(event, h11.Request):
-                head, arrived = event, asyncio.get_running_loop().time()
+                head = event
             elif isinstance(event, h11.Data):
                 body += event.data
             elif isinstance(event, h11.EndOfMessage) and head is not None:
-                return _request(head, bytes(body), arrived)
+                return _request(head, bytes(body), arrived or asyncio.get_running_loop().time())
             else:
                 return None
 

@@ -22,7 +22,7 @@ from bot.store.messages import (
 from bot.store.sessions import SessionState, session_call, session_of
 from bot.store.snapshots import Recollection, recollection_calls, recollection_of
 from bot.store.sqlite import run, visit
-from bot.store.turns import TurnLoad, load_call, load_of, recent_calls, turns_of
+from bot.store.turns import TurnLoad, load_call, load_of, recent_call, turns_of
 from bot.store.usage import tokens_call
 
 
@@ -92,14 +92,14 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
     session = session_of(run(connection, session_call(chat)))
     calls = (
         by_rows_call(wanted.row_ids),
-        *recent_calls(chat, min(max(wanted.turns, session.window_turns), wanted.most_turns)),
+        recent_call(chat, min(max(wanted.turns, session.window_turns), wanted.most_turns)),
         load_call(chat, asker, wanted.now, wanted.day_start, wanted.started_at),
         name_call(chat),
         tokens_call(wanted.day_start, wanted.purposes),
         *recollection_calls(chat, asker, cross_group=wanted.cross_group),
         *(newest_with_id_call(chat, quoted) for quoted in wanted.quoted_ids),
     )
-    rows, turns, lines, load, name, tokens, readable, kept, crosses, *quotes = (
+    rows, turns, load, name, tokens, readable, kept, crosses, *quotes = (
         run(connection, call) for call in calls
     )
     recollection = recollection_of(readable, kept, crosses, chat.bot_id)
@@ -109,7 +109,7 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
     return Moment(
         messages=[stored_message(row, chat) for row in rows],
         told=[told_message(row, chat) for row in told],
-        turns=turns_of(turns, lines),
+        turns=turns_of(turns),
         session=session,
         load=load_of(load[0]),
         chat_name=name_of(name),

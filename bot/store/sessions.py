@@ -12,12 +12,12 @@ from typing import Literal
 import aiosqlite
 
 from bot.conversation.window import folded_start
-from bot.model import Chat, Role, Turn
+from bot.model import Chat, Role, Turn, TurnLine
 from bot.store.database import Database
 from bot.store.messages import chat_key
 from bot.store.queries import load
 from bot.store.sqlite import Call, in_order
-from bot.store.turns import turns_of
+from bot.store.turns import turn_of
 
 SummaryReason = Literal["window", "timer", "command", "forgotten", "budget", "rebuild"]
 """Why a summary reads on: the window is full, or too long for the model, it is a quarter past,
@@ -139,7 +139,10 @@ async def turns_after(db: Database, chat_id: int, turn_id: int, limit: int) -> l
         ]
         ids = json.dumps([row["id"] for row in rows])
         lines = [row async for row in _sql.lines_of(connection, turn_ids=ids)]
-    return turns_of(rows[::-1], lines)
+    by_turn: dict[int, list[TurnLine]] = {}
+    for turn_id, *line in lines:
+        by_turn.setdefault(turn_id, []).append(TurnLine(*line))
+    return [turn_of(row, by_turn.get(row["id"], ())) for row in rows]
 
 
 async def speakers(db: Database, message_ids: Iterable[int]) -> dict[int, Speaker]:

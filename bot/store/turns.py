@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Literal
 
 import aiosqlite
@@ -150,33 +151,32 @@ async def sent_count(db: Database, chat: Chat) -> int:
 async def recent_turns(db: Database, chat: Chat, limit: int) -> list[Turn]:
     """Return the newest answered turns of a chat with their lines, oldest first."""
     async with db.reader() as connection:
-        return turns_of(*await in_order(connection, *recent_calls(chat, limit)))
+        (rows,) = await in_order(connection, recent_call(chat, limit))
+    return turns_of(rows)
 
 
-def recent_calls(chat: Chat, limit: int) -> tuple[Call, Call]:
-    """Return the two queries behind ``recent_turns``, for a visit that asks more."""
-    key = {**chat_key(chat), "limit": limit}
-    return ((_sql.recent_turns, key), (_sql.recent_lines, key))
+def recent_call(chat: Chat, limit: int) -> Call:
+    """Return the query behind ``recent_turns``, for a visit that asks more."""
+    return (_sql.recent_turns, {**chat_key(chat), "limit": limit})
 
 
-def turns_of(rows: Sequence[sqlite3.Row], line_rows: Iterable[sqlite3.Row]) -> list[Turn]:
-    """Return the turns that the rows of ``recent_calls`` hold, oldest first."""
-    lines: dict[int, list[TurnLine]] = {}
-    for turn_id, message_id, part, text in line_rows:
-        lines.setdefault(turn_id, []).append(TurnLine(message_id, part, text))
-    return [
-        Turn(
-            id=row["id"],
-            user_id=row["user_id"],
-            asked_at=row["asked_at"],
-            answered_at=row["answered_at"],
-            third_party=bool(row["third_party"]),
-            context_until=row["context_until"],
-            lines=tuple(lines.get(row["id"], ())),
-            tools=rounds_in(row["tools"]),
-        )
-        for row in reversed(rows)
-    ]
+def turns_of(rows: Sequence[sqlite3.Row]) -> list[Turn]:
+    """Return the turns that the rows of ``recent_call`` hold, oldest first."""
+    return [turn_of(row, starmap(TurnLine, json.loads(row["lines"]))) for row in reversed(rows)]
+
+
+def turn_of(row: sqlite3.Row, lines: Iterable[TurnLine]) -> Turn:
+    """Return the turn of a row of ``turns`` that is joined with its member's ``user_id``."""
+    return Turn(
+        id=row["id"],
+        user_id=row["user_id"],
+        asked_at=row["asked_at"],
+        answered_at=row["answered_at"],
+        third_party=bool(row["third_party"]),
+        context_until=row["context_until"],
+        lines=tuple(lines),
+        tools=rounds_in(row["tools"]),
+    )
 
 
 def load_call(chat: Chat, user_id: str, now: int, day_start: int, before: int) -> Call:

@@ -44,26 +44,18 @@ WHERE chat_id = (
 ) AND state = 'sent';
 
 -- name: recent_turns
--- The newest answered turns of a chat.
-SELECT t.*, m.user_id FROM turns AS t JOIN members AS m ON m.id = t.member_id
+-- The newest answered turns of a chat, each with its lines in their order.
+SELECT t.id, m.user_id, t.asked_at, t.answered_at, t.third_party, t.context_until, t.tools, (
+    SELECT json_group_array(json_array(message_id, part, text)) FROM (
+        SELECT message_id, part, text FROM turn_lines WHERE turn_id = t.id ORDER BY position
+    )
+) AS lines
+FROM turns AS t JOIN members AS m ON m.id = t.member_id
 WHERE t.chat_id = (
     SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
 ) AND t.state = 'sent'
 ORDER BY t.id DESC
 LIMIT :limit;
-
--- name: recent_lines
--- The lines of the newest answered turns of a chat, in their order.
-SELECT turn_id, message_id, part, text FROM turn_lines
-WHERE turn_id IN (
-    SELECT id FROM turns
-    WHERE chat_id = (
-        SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
-    ) AND state = 'sent'
-    ORDER BY id DESC
-    LIMIT :limit
-)
-ORDER BY turn_id, position;
 
 -- name: load^
 -- Turns lately taken, for the limits: of a person in a minute and a day, of all in a minute but begun
