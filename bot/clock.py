@@ -53,4 +53,4 @@ def day_start(at: int, zone: ZoneInfo) -> int:
 
 def local_date(at: int, zone: ZoneInfo) -> str:
     """Return the local day of ``at`` (UTC milliseconds) as ``YYYY-MM-DD``."""
-    return local_time(at, zone).strftime("%Y-%m-%d")
+    return local_time(at, zone).date().isoformat()

@@ -12,7 +12,7 @@ from loguru import logger
 
 from bot.app import App
 from bot.ask import ask
-from bot.clock import local_date, local_time
+from bot.clock import local_date, local_minute, local_time
 from bot.compact import fold_soon
 from bot.conversation.floor import Question
 from bot.conversation.outgoing import Blocked, Empty, Silent, Spoken, answer_text
@@ -138,7 +138,7 @@ def _tail(app: App, scene: Scene, injection: Injection) -> str:
         pack=injection.pack,
         rules=binding_lines(scene.summary),
         background=background_lines(scene.summary),
-        now=local.strftime("%Y-%m-%d %H:%M"),
+        now=local_minute(scene.now, app.config.timezone),
         weekday=f"星期{WEEKDAYS[local.weekday()]}",
         is_group=scene.question.chat.is_group,
         sender=json_line(

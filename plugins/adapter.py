@@ -1,4 +1,5 @@
-"""The OneBot v11 adapter, made lenient: no event is lost because one field is odd.
+"""The OneBot v11 adapter, made lenient and quick: no event is lost because one field is odd, and
+what comes by a socket is stored before NoneBot hears of it, which it does only for other plugins.
 
 NoneBot turns an event with one unexpected field into a bare ``Event``, or drops it, and before it
 hands on a message with a quote it asks the client for the quoted one. Here every event keeps its
@@ -6,14 +7,18 @@ JSON as it arrived, typed handlers of other plugins see mended fields, and a quo
 our own store. See ``docs/onebot.md``, "Events".
 """
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
+import nonebot
 from loguru import logger
 from nonebot.adapters.onebot.collator import Collator
 from nonebot.adapters.onebot.v11 import Adapter as OneBotAdapter
 from nonebot.adapters.onebot.v11 import (
+    Bot,
     Event,
     FriendRequestEvent,
     GroupMessageEvent,
@@ -26,11 +31,14 @@ from nonebot.adapters.onebot.v11 import (
 )
 from nonebot.adapters.onebot.v11.adapter import DEFAULT_MODELS
 from nonebot.adapters.onebot.v11.exception import NoLogException
-from nonebot.drivers import WebSocket
+from nonebot.drivers import Driver, WebSocket
+from nonebot.matcher import matchers
 from pydantic import Field
 from typing_extensions import override
 
+from bot.ingest import Ingested
 from bot.onebot.segments import read_segments
+from plugins.intake import follow_up, is_alone, take_in
 
 _KINDS = {
     "message": "message_type",
@@ -48,6 +56,9 @@ class Quiet:
     NoneBot also formats the whole event for every matcher that looks at it, unless it is short.
     """
 
+    raw_event: dict[str, Any]
+    is_taken: bool
+
     def get_log_string(self) -> str:
         """Say nothing; see ``nonebot.adapters.Event``."""
         raise NoLogException
@@ -61,6 +72,8 @@ class QuietEvent(Quiet, Event):
 
     raw_event: dict[str, Any]
     """The event's JSON as it arrived."""
+    is_taken: bool = Field(default=False, exclude=True)
+    """Whether it was taken in already."""
 
     @override
     def get_type(self) -> str:
@@ -72,6 +85,7 @@ class QuietGroupMessage(Quiet, GroupMessageEvent):
     """A message in a group, which carries what ingest made of it to those who come later."""
 
     raw_event: dict[str, Any]
+    is_taken: bool = Field(default=False, exclude=True)
     # Any: pydantic would build a schema from our nouns for what is never validated.
     taken: Any = Field(default=None, exclude=True)
     """An ``Ingested`` that nobody has seen to yet, or ``None``."""
@@ -81,6 +95,7 @@ class QuietPrivateMessage(Quiet, PrivateMessageEvent):
     """A message in a private chat, which carries what ingest made of it."""
 
     raw_event: dict[str, Any]
+    is_taken: bool = Field(default=False, exclude=True)
     taken: Any = Field(default=None, exclude=True)
     """As in a group."""
 
@@ -98,36 +113,45 @@ class QuietNotice(Quiet, NoticeEvent):
     """A notice that has no model of its own."""
 
     raw_event: dict[str, Any]
+    is_taken: bool = Field(default=False, exclude=True)
 
 
 class QuietRequest(Quiet, RequestEvent):
     """A request that has no model of its own."""
 
     raw_event: dict[str, Any]
+    is_taken: bool = Field(default=False, exclude=True)
 
 
 class QuietFriendRequest(Quiet, FriendRequestEvent):
     """A friend request."""
 
     raw_event: dict[str, Any]
+    is_taken: bool = Field(default=False, exclude=True)
 
 
 class QuietGroupRequest(Quiet, GroupRequestEvent):
     """A request to join, or an invitation."""
 
     raw_event: dict[str, Any]
+    is_taken: bool = Field(default=False, exclude=True)
 
 
 class Sieve(WebSocket):
-    """A connection that lets only JSON through.
+    """A connection that lets only JSON through, and keeps the events back.
 
-    NoneBot closes the connection on a frame that is not, and the account is away until the client
-    comes back.
+    NoneBot closes the connection on a frame that is no JSON, and the account is away until the
+    client comes back.
+
+    Args:
+        socket: the connection.
+        begin: given each event as soon as it is there.
     """
 
-    def __init__(self, socket: WebSocket) -> None:
+    def __init__(self, socket: WebSocket, begin: Callable[[Mapping[str, Any]], None]) -> None:
         super().__init__(request=socket.request)
         self._socket = socket
+        self._begin = begin
 
     @property
     @override
@@ -147,13 +171,15 @@ class Sieve(WebSocket):
         while True:
             frame = await self._socket.receive()
             try:
-                json.loads(frame)
+                read = json.loads(frame)
             except (ValueError, RecursionError) as error:
                 logger.warning(
                     "a frame of {} bytes is no JSON and is left out: {}", len(frame), error
                 )
-            else:
+                continue
+            if not isinstance(read, dict) or "post_type" not in read:
                 return frame
+            self._begin(read)
 
     @override
     async def receive_text(self) -> str:
@@ -197,8 +223,15 @@ class Adapter(OneBotAdapter):
     )
 
     @override
+    def __init__(self, driver: Driver, **kwargs: Any) -> None:
+        super().__init__(driver, **kwargs)
+        # The event loop itself does not hold its tasks.
+        self._dispatches: set[asyncio.Task[None]] = set()
+
+    @override
     async def _handle_ws(self, websocket: WebSocket) -> None:
-        await super()._handle_ws(Sieve(websocket))
+        self_id = websocket.request.headers.get("x-self-id", "")
+        await super()._handle_ws(Sieve(websocket, partial(self._begin, self_id)))
 
     @classmethod
     @override
@@ -206,6 +239,42 @@ class Adapter(OneBotAdapter):
         if isinstance(json_data, dict) and "post_type" in json_data:
             return super().json_to_event(mended(json_data))
         return super().json_to_event(json_data)
+
+    def _begin(self, self_id: str, raw: Mapping[str, Any]) -> None:
+        dispatch = asyncio.create_task(self._dispatched(self_id, raw))
+        self._dispatches.add(dispatch)
+        dispatch.add_done_callback(self._dispatches.discard)
+
+    async def _dispatched(self, self_id: str, raw: Mapping[str, Any]) -> None:
+        """Store an event, then answer it, or let NoneBot show it to all who listen."""
+        try:
+            taken = await take_in(raw)
+            if not is_alone(_listeners()):
+                await self._hand_on(self_id, raw, taken)
+            elif taken is not None:
+                await follow_up(taken)
+        except Exception as error:
+            # As NoneBot does where a handler fails: one event must not end the connection.
+            logger.opt(exception=True).error("an event was not seen to: {}", type(error).__name__)
+
+    async def _hand_on(self, self_id: str, raw: Mapping[str, Any], taken: Ingested | None) -> None:
+        event = self.json_to_event(raw)
+        if isinstance(event, Quiet):
+            event.is_taken = True
+        if isinstance(event, QuietMessage):
+            event.taken = taken
+        bot = self.bots.get(self_id)
+        if event is not None and isinstance(bot, Bot):
+            await bot.handle_event(event)
+
+
+def _listeners() -> Iterator[str | None]:
+    """Yield the modules of all plugins and matchers that NoneBot knows."""
+    for plugin in nonebot.get_loaded_plugins():
+        yield plugin.module_name
+    for of_priority in matchers.values():
+        for matcher in of_priority:
+            yield matcher.module_name
 
 
 def mended(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,6 +288,7 @@ def mended(raw: Mapping[str, Any]) -> dict[str, Any]:
         "time": _seconds(raw.get("time")),
         "self_id": _integer(raw.get("self_id")),
         "raw_event": dict(raw),
+        "is_taken": False,
         "taken": None,
     }
     if kind and (not isinstance(event.get(kind), str) or not event[kind]):

@@ -1,11 +1,21 @@
-"""What people say to the bot: commands, and conversation.
-
-One matcher for both: each further one costs every message a third of a millisecond and more on its
-way to the model. See ``plugins/ingest.py`` for when not even this one is waited for.
-"""
+"""What people say to the bot, where other plugins listen as well: those of a lower priority number
+come first, and after a command nobody does. Else NoneBot is not asked (``plugins/adapter.py``)."""
 
 from nonebot import on
+from nonebot.matcher import current_event, current_matcher
 
-from plugins.heard import REPLY_PRIORITY, reply
+from plugins.adapter import QuietMessage
+from plugins.intake import follow_up
 
-heard = on("message", priority=REPLY_PRIORITY, block=False, handlers=[reply])
+
+async def reply() -> None:
+    """Do what the message of the running matcher commands, or answer it."""
+    event = current_event.get()
+    if not isinstance(event, QuietMessage) or event.taken is None:
+        return
+    if event.taken.command is not None:
+        current_matcher.get().stop_propagation()
+    await follow_up(event.taken)
+
+
+heard = on("message", priority=50, block=False, handlers=[reply])

@@ -1,10 +1,11 @@
-"""The program as ``nb run`` starts it, with a plugin of somebody else's that keeps what begins with
-天气 for itself."""
+"""The program as ``nb run`` starts it, with matchers of somebody else's: one before ours keeps what
+begins with 天气 for itself, one behind ours repeats what is not addressed to the bot."""
 
 import os
 
 import nonebot
 from nonebot import on
+from nonebot.adapters import Event
 from nonebot.matcher import Matcher
 from nonebot.rule import startswith
 
@@ -14,6 +15,11 @@ from plugins.adapter import Adapter
 
 async def _forecast(matcher: Matcher) -> None:
     await matcher.send("今天晴")
+
+
+async def _repeat(matcher: Matcher, event: Event) -> None:
+    if not event.is_tome():
+        await matcher.send(f"听见了：{event.get_plaintext()}")
 
 
 def main() -> None:
@@ -26,6 +32,7 @@ def main() -> None:
     for name in CORE_PLUGINS:
         assert nonebot.load_plugin(name)
     on("message", priority=10, block=True, rule=startswith("天气"), handlers=[_forecast])
+    on("message", priority=60, handlers=[_repeat])
     nonebot.run()
 
 

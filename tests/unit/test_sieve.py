@@ -1,6 +1,8 @@
 """A frame that is no JSON costs nobody the connection."""
 
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 from nonebot.drivers import Request, WebSocket
 
@@ -41,12 +43,24 @@ class ScriptedSocket(WebSocket):
         self.sent.append(data)
 
 
+def ignore(event: Mapping[str, Any]) -> None:
+    """Begin nothing."""
+
+
 async def test_only_json_is_let_through():
-    socket = ScriptedSocket("x", '{"a":', "[" * 100_000, b"\xff\xfe", '{"post_type": "x"}')
-    assert await Sieve(socket).receive() == '{"post_type": "x"}'
+    socket = ScriptedSocket("x", '{"a":', "[" * 100_000, b"\xff\xfe", '{"echo": "1"}')
+    assert await Sieve(socket, ignore).receive() == '{"echo": "1"}'
+
+
+async def test_events_are_begun_in_their_order_and_kept_back():
+    begun: list[Mapping[str, Any]] = []
+    socket = ScriptedSocket('{"post_type": "a"}', b'{"post_type": "b", "n": 1}', "[]", "3")
+    sieve = Sieve(socket, begun.append)
+    assert [await sieve.receive(), await sieve.receive()] == ["[]", "3"]
+    assert begun == [{"post_type": "a"}, {"post_type": "b", "n": 1}]
 
 
 async def test_what_is_sent_goes_out_as_it_is():
     socket = ScriptedSocket()
-    await Sieve(socket).send('{"action": "x"}')
+    await Sieve(socket, ignore).send('{"action": "x"}')
     assert socket.sent == ['{"action": "x"}']
