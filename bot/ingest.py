@@ -9,7 +9,7 @@ from functools import partial
 
 from loguru import logger
 
-from bot.app import App
+from bot.app import App, pace_of
 from bot.conversation.commands import Command, read_command
 from bot.conversation.policy import Standing, is_admitted
 from bot.errors import SendError
@@ -81,14 +81,32 @@ async def _take_in(app: App, event: MessageArrived, live: bool) -> Ingested:
         return Ingested(message, _standing(app, message, await _situation(app, message)), command)
     message = replace(message, kind=_kind(message, command, live))
     # Queued before anything is awaited: rows stand in the order in which messages came.
-    arrival = Arrival(message, live, _waits(app, message), event.group_name)
+    arrival = _arrival(app, message, live, event.group_name)
     stored = app.arrivals.put(arrival)
     known = await _situation(app, message)
     receipt = await stored
     standing = _standing(app, message, known, receipt)
-    if receipt.is_new:
+    if receipt.is_new and not receipt.is_blank:
         message = await _completed(app, receipt)
     return Ingested(message, standing, command, receipt.row_id)
+
+
+def _arrival(app: App, message: Message, live: bool, group_name: str) -> Arrival:
+    chat, sender_id = message.chat, message.sender.user_id
+    arrival = Arrival(message, live, _waits(app, message), group_name, app.config.nickname)
+    if not app.opt_outs.has(chat.bot_id, sender_id):
+        return arrival
+    settings = app.settings.of(chat)
+    return replace(
+        arrival,
+        follows=_follows(app, message),
+        may_be_answered=not chat.is_group or settings.reply_mode != "silent",
+    )
+
+
+def _follows(app: App, message: Message) -> bool:
+    pace = pace_of(app.settings.of(message.chat))
+    return message.kind == "chat" and app.floor.would_join(message, pace, now=app.clock.now())
 
 
 async def _situation(app: App, message: Message) -> Situation:
@@ -138,6 +156,7 @@ def _standing(
         # A message that arrives now proves that the account is there.
         removed=False,
         quotes_bot=known.quotes_bot,
+        is_blank=receipt is not None and receipt.is_blank,
     )
 
 

@@ -226,6 +226,7 @@ SELECT messages.*, m.user_id, m.anonymous
 FROM messages JOIN members AS m ON m.id = messages.member_id
 WHERE chat_id = :chat_id AND messages.id > :after_id
   AND messages.kind = 'chat' AND recalled_at IS NULL AND forgotten_at IS NULL
+  AND messages.id > m.hidden_until
 ORDER BY messages.id
 LIMIT :limit;
 
