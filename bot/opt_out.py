@@ -34,8 +34,8 @@ from bot.store.ingest import KEPT_MS
 LOT_ROWS = 64
 """So many messages are erased in one transaction."""
 
-FIRST_SPANS = 5
-"""So many stretches of rows are looked through before who opts out is told; the rest follows."""
+FIRST_MESSAGES = 1_000
+"""Once so many messages are erased, who opts out is told; the rest follows."""
 
 PAUSE_SECONDS = 0.02
 """Between two transactions, so that messages that arrive do not wait for all of them."""
@@ -60,7 +60,7 @@ async def opt_out(app: App, member: Member) -> Erased:
     erased beside.
     """
     await app.opt_outs.add(member, at=app.clock.now())
-    erased = await _erase(app, member, FIRST_SPANS)
+    erased = await _erase(app, member, FIRST_MESSAGES)
     if not erased.is_whole:
         app.errands.begin(erase_hidden(app))
     return erased
@@ -85,7 +85,7 @@ async def erase_hidden(app: App) -> None:
         logger.error("what is hidden is erased at the next start: {}: {}", cause, error)
 
 
-async def _erase(app: App, member: Member, most_spans: int | None = None) -> Erased:
+async def _erase(app: App, member: Member, enough: int | None = None) -> Erased:
     """Erase what is hidden of somebody: first what memory rests on, then row by row."""
     hidden = await hidden_of(app.db, member)
     if hidden is None:
@@ -100,13 +100,12 @@ async def _erase(app: App, member: Member, most_spans: int | None = None) -> Era
         done += await _erase_span(app, hidden, leaning, in_memory=True)
     for chat_id in chats:
         await _blank_records(app, hidden, chat_id)
-    spans = 0
     while (left := await hidden_of(app.db, member)) is not None:
         # Who opts out again meanwhile has that done apart.
-        if left.hidden_until != hidden.hidden_until or spans == most_spans:
+        is_enough = enough is not None and done.messages >= enough
+        if left.hidden_until != hidden.hidden_until or is_enough:
             return Erased(done.messages, done.entries, is_whole=False)
         done += await _erase_span(app, left, await next_span(app.db, left, chats))
-        spans += 1
     return Erased(done.messages, done.entries)
 
 

@@ -118,11 +118,15 @@ async def leaning_span(db: Database, hidden: Hidden, chat_id: int, beside: Colle
 
 async def next_span(db: Database, hidden: Hidden, beside: Collection[int]) -> Span:
     """Return the next messages of somebody that are to be erased, as ``leaning_span`` does."""
-    until = min(hidden.erased_until + READ_ROWS, hidden.hidden_until)
-    key = {"member_id": hidden.row_id, "after": hidden.erased_until, "until": until}
+    after, ids = hidden.erased_until, []
+    while not ids and after < hidden.hidden_until:
+        until = min(after + READ_ROWS, hidden.hidden_until)
+        key = {"member_id": hidden.row_id, "after": after, "until": until}
+        async with db.reader() as connection:
+            ids = [row["id"] async for row in _sql.theirs(connection, **key)]
+        after = until
     async with db.reader() as connection:
-        ids = [row["id"] async for row in _sql.theirs(connection, **key)]
-        return await _span(connection, ids, until, beside)
+        return await _span(connection, ids, after, beside)
 
 
 async def _span(
