@@ -30,6 +30,9 @@ from bot.store.queries import load
 READ_ROWS = 10_000
 """So many rows are looked through at once for those of one person."""
 
+SPAN_MESSAGES = 500
+"""So many of theirs are looked for in answers at once."""
+
 SHOWN_TURNS = 200
 """No prompt shows more turns than these of a chat."""
 
@@ -123,8 +126,9 @@ async def next_span(db: Database, hidden: Hidden, beside: Collection[int]) -> Sp
         until = min(after + READ_ROWS, hidden.hidden_until)
         key = {"member_id": hidden.row_id, "after": after, "until": until}
         async with db.reader() as connection:
-            ids = [row["id"] async for row in _sql.theirs(connection, **key)]
-        after = until
+            found = _sql.theirs(connection, **key, limit=SPAN_MESSAGES)
+            ids = [row["id"] async for row in found]
+        after = ids[-1] if len(ids) == SPAN_MESSAGES else until
     async with db.reader() as connection:
         return await _span(connection, ids, after, beside)
 

@@ -61,7 +61,8 @@ ORDER BY m.id;
 
 -- name: theirs
 -- The messages of somebody among some rows.
-SELECT id FROM messages WHERE id > :after AND id <= :until AND member_id = :member_id ORDER BY id;
+SELECT id FROM messages WHERE id > :after AND id <= :until AND member_id = :member_id
+ORDER BY id LIMIT :limit;
 
 -- name: with_text$
 -- How many of some messages still have a text.
