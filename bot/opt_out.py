@@ -95,9 +95,11 @@ async def _erase(app: App, member: Member, enough: int | None = None) -> Erased:
     scope = Scope(member.bot_id, "member", member.user_id)
     app.floor.renew_shown(Shown(frozenset(chats.values()), frozenset([scope])))
     done = Erasure()
-    for chat_id in chats:
+    for chat_id, chat in chats.items():
         leaning = await leaning_span(app.db, hidden, chat_id, chats)
         done += await _erase_span(app, hidden, leaning, in_memory=True)
+        # One that began meanwhile may have read what the conversation still showed.
+        app.floor.renew_memory(chat)
     for chat_id in chats:
         await _blank_records(app, hidden, chat_id)
     while (left := await hidden_of(app.db, member)) is not None:

@@ -36,6 +36,9 @@ class OptOuts:
     def _put(self, member: Member) -> None:
         self._ids[member.bot_id] = self.of(member.bot_id) | {member.user_id}
 
+    def _drop(self, member: Member) -> None:
+        self._ids[member.bot_id] = self.of(member.bot_id) - {member.user_id}
+
     async def add(self, member: Member, *, at: int) -> None:
         """Record somebody no more, and hide all that they said so far, in one transaction.
 
@@ -43,21 +46,23 @@ class OptOuts:
             member: who.
             at: UTC milliseconds.
         """
-        before = self._ids.copy()
+        is_news = False
         try:
             async with self._db.transaction() as tx:
                 await opt_out(tx, member, at)
                 # Within the transaction: what waits to be written next has to know.
+                is_news = not self.has(member.bot_id, member.user_id)
                 self._put(member)
         except BaseException:
-            self._ids = before
+            if is_news:
+                self._drop(member)
             raise
 
     async def remove(self, member: Member) -> bool:
         """Record somebody again from now on; false if they were recorded."""
         async with self._db.transaction() as tx:
             is_changed = await _sql.opt_in(tx, bot_id=member.bot_id, user_id=member.user_id) > 0
-        self._ids[member.bot_id] = self.of(member.bot_id) - {member.user_id}
+        self._drop(member)
         return is_changed
 
 

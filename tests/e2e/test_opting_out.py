@@ -1,4 +1,4 @@
-"""Opting out of the running program: whatever kills it, what was said is gone after the next start."""
+"""Opting out of the running program: what was said is gone, also if a kill comes in between."""
 
 from pathlib import Path
 
