@@ -27,6 +27,7 @@ from bot.store.erasing import (
     kept_too_long,
     leaning_span,
     next_span,
+    scrub_entries,
     streams_in,
 )
 from bot.store.ingest import KEPT_MS
@@ -102,6 +103,7 @@ async def _erase(app: App, member: Member, enough: int | None = None) -> Erased:
         app.floor.renew_memory(chat)
     for chat_id in chats:
         await _blank_records(app, hidden, chat_id)
+    await app.patience.until_done(partial(scrub_entries, app.db))
     while (left := await hidden_of(app.db, member)) is not None:
         # Who opts out again meanwhile has that done apart.
         is_enough = enough is not None and done.messages >= enough

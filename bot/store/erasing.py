@@ -13,7 +13,8 @@ import aiosqlite
 
 from bot.model import Chat, Member, Shown
 from bot.store.database import Database
-from bot.store.memory import NOWHERE, Fallout, forget_messages
+from bot.store.entry_index import scrub_index
+from bot.store.memory import NOWHERE, Fallout, forget_lot, forget_messages
 from bot.store.messages import (
     END_OF_TIME,
     NOTHING,
@@ -30,7 +31,7 @@ from bot.store.queries import load
 READ_ROWS = 10_000
 """So many rows are looked through at once for those of one person."""
 
-SPAN_MESSAGES = 500
+SPAN_MESSAGES = 1_000
 """So many of theirs are looked for in answers at once."""
 
 SHOWN_TURNS = 200
@@ -116,7 +117,9 @@ async def leaning_span(db: Database, hidden: Hidden, chat_id: int, beside: Colle
     async with db.reader() as connection:
         found = _sql.leaning(connection, **_key(hidden), chat_id=chat_id, turns=SHOWN_TURNS)
         ids = [row["id"] async for row in found]
-        return await _span(connection, ids, 0, beside)
+        doomed = _sql.doomed(connection, **_key(hidden), ids=json.dumps(ids))
+        texts = frozenset([row["text"] async for row in doomed])
+        return await _span(connection, ids, 0, beside, texts)
 
 
 async def next_span(db: Database, hidden: Hidden, beside: Collection[int]) -> Span:
@@ -134,10 +137,14 @@ async def next_span(db: Database, hidden: Hidden, beside: Collection[int]) -> Sp
 
 
 async def _span(
-    connection: aiosqlite.Connection, ids: Sequence[int], until: int, beside: Collection[int]
+    connection: aiosqlite.Connection,
+    ids: Sequence[int],
+    until: int,
+    beside: Collection[int],
+    doomed: frozenset[str] = frozenset(),
 ) -> Span:
     where = await heard(connection, ids) | Heard(frozenset(beside), END_OF_TIME)
-    texts = await quotable_texts(connection, ids)
+    texts = await quotable_texts(connection, ids) | doomed
     found = await quoting(connection, where, texts)
     return Span(tuple(ids), until, texts, found, where)
 
@@ -172,26 +179,30 @@ async def erase_lot(
         lot: which.
         at: UTC milliseconds.
         in_memory: let fall what rests on them; else nothing does any more. What the record of
-            changes tells of them goes apart (``blank_record``).
+            changes tells of them, and the file of the index, goes apart (``blank_record``,
+            ``scrub_entries``).
     """
-    done = await _erase(tx, lot, at, in_memory=in_memory, in_record=False)
+    count = await _sql.with_text(tx, ids=json.dumps(lot.row_ids))
+    reached = await _drop_quoting(tx, lot, at)
+    await erase_rows(tx, lot.row_ids, at)
+    if in_memory:
+        reached |= await forget_lot(tx, lot.row_ids, at)
     if lot.until:
         await _sql.note_erased(tx, member_id=hidden.row_id, until=lot.until)
-    return done
-
-
-async def _erase(
-    tx: aiosqlite.Connection, lot: Span, at: int, *, in_memory: bool, in_record: bool
-) -> Erasure:
-    count = await _sql.with_text(tx, ids=json.dumps(lot.row_ids))
-    await drop_quoting(tx, lot.quoting, lot.texts)
-    await erase_rows(tx, lot.row_ids, at)
-    reached = Fallout()
-    if answers := sorted(lot.quoting.messages):
-        reached |= await forget_messages(tx, answers, at, lot.where)
-    if in_memory and lot.row_ids:
-        reached |= await forget_messages(tx, lot.row_ids, at, lot.where, in_record=in_record)
     return Erasure(count, len(reached.fallen), reached.shown)
+
+
+async def _drop_quoting(tx: aiosqlite.Connection, lot: Span, at: int) -> Fallout:
+    await drop_quoting(tx, lot.quoting, lot.texts)
+    if answers := sorted(lot.quoting.messages):
+        return await forget_messages(tx, answers, at, lot.where)
+    return Fallout()
+
+
+async def scrub_entries(db: Database) -> None:
+    """Take the words of entries that fell out of the file of their index."""
+    async with db.transaction() as tx:
+        await scrub_index(tx)
 
 
 async def streams_in(db: Database, chat_id: int) -> list[int]:
@@ -235,4 +246,6 @@ async def kept_too_long(db: Database, *, now: int, longest_ms: int, limit: int) 
 async def erase_kept(tx: aiosqlite.Connection, row_ids: Collection[int], at: int) -> Erasure:
     """Erase what was kept for a turn; answers that quote it lose their text."""
     span = await _span(tx, list(row_ids), 0, ())
-    return await _erase(tx, span, at, in_memory=True, in_record=True)
+    reached = await _drop_quoting(tx, span, at)
+    await erase_rows(tx, span.row_ids, at)
+    return Erasure(len(span.row_ids), len(reached.fallen), reached.shown)

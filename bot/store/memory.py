@@ -525,8 +525,6 @@ async def forget_messages(
     message_ids: Iterable[int],
     at: int,
     beside: Heard = NOWHERE,
-    *,
-    in_record: bool = True,
 ) -> Fallout:
     """Do the work of ``forget_message`` for some, and take what is erased out of the index once.
 
@@ -535,14 +533,13 @@ async def forget_messages(
         message_ids: their rows.
         at: UTC milliseconds.
         beside: where else answers may have lost their text.
-        in_record: also in the record of changes, all of which that reads; else that is done apart.
     """
     ids = list(message_ids)
     where = beside | await heard(tx, ids)
     waiting = [*ids, *await _emptied(tx, where)]
     reached = Fallout()
     while waiting:
-        step = await _forget(tx, waiting, at, in_record=in_record)
+        step = await _forget(tx, waiting, at)
         where |= Heard(frozenset(await chat_rows(tx, step.shown.chats)), step.since)
         await drop_quotes(tx, where, step.fallen)
         reached |= step | Fallout(shown=Shown(await forget_in_summaries(tx, waiting, at)))
@@ -553,17 +550,40 @@ async def forget_messages(
     return reached
 
 
+async def forget_lot(tx: aiosqlite.Connection, message_ids: Sequence[int], at: int) -> Fallout:
+    """Let fall what rests on some messages of many, as ``forget_messages`` does, and no more.
+
+    What that looks for among all answers, in all of the record of changes, and in the file of the
+    index, is done for all lots together.
+    """
+    reached = await _let_go(tx, message_ids, at)
+    return reached | Fallout(shown=Shown(await forget_in_summaries(tx, message_ids, at)))
+
+
 async def _emptied(tx: aiosqlite.Connection, where: Heard) -> list[int]:
     found = _sql.emptied_answers(tx, chat_ids=where.chat_ids_json, since=where.since)
     return [row["id"] async for row in found]
 
 
-async def _forget(
-    tx: aiosqlite.Connection, message_ids: Sequence[int], at: int, *, in_record: bool
-) -> Fallout:
+async def _forget(tx: aiosqlite.Connection, message_ids: Sequence[int], at: int) -> Fallout:
+    ids = json.dumps(message_ids)
+    reached = await _let_go(tx, message_ids, at)
+    if not reached.streams and not await _sql.was_read(tx, message_ids=ids):
+        return reached
+    # Of all streams of the chats: a summary that told of it may have been cleared for another.
+    found = [r["stream_id"] async for r in _sql.streams_beside(tx, message_ids=ids)]
+    beside = {"stream_ids": json.dumps(found), "message_ids": ids}
+    # Every summary was written from the one before, so the later ones tell of it too.
+    await _sql.blank_later_summaries(tx, **beside)
+    await _sql.blank_revisions(tx, **beside)
+    return reached
+
+
+async def _let_go(tx: aiosqlite.Connection, message_ids: Sequence[int], at: int) -> Fallout:
+    """Let streams rest on some messages no more."""
     ids = json.dumps(message_ids)
     streams = [r["stream_id"] async for r in _sql.leaning_streams(tx, message_ids=ids)]
-    if not streams and not await _sql.was_read(tx, message_ids=ids):
+    if not streams:
         return Fallout()
     shown = await mark_streams_stale(tx, streams)
     for stream_id in streams:
@@ -574,13 +594,6 @@ async def _forget(
     reached = Fallout(len(streams), shown)
     for stream_id in streams:
         reached |= await _let_fall(tx, stream_id, at)
-    if in_record:
-        # Of all streams of the chats: a summary that told of it may have been cleared for another.
-        found = [r["stream_id"] async for r in _sql.streams_beside(tx, message_ids=ids)]
-        beside = {"stream_ids": json.dumps(found), "message_ids": ids}
-        # Every summary was written from the one before, so the later ones tell of it too.
-        await _sql.blank_later_summaries(tx, **beside)
-        await _sql.blank_revisions(tx, **beside)
     return reached
 
 

@@ -314,12 +314,14 @@ async def quoting(
 
 def _quoting(connection: sqlite3.Connection, where: Heard, texts: Collection[str]) -> Quoting:
     key = {"chat_ids": where.chat_ids_json, "since": where.since}
-    repeats = Repeats(texts)
     own = run(connection, (_sql.own_texts, key))
     lines = run(connection, (_sql.answer_lines, key))
+    # Nearly every answer stands in both.
+    repeats, told = Repeats(texts), {row["text"] for row in (*own, *lines)}
+    quotes = {text for text in told if repeats.stands_in(text)}
     return Quoting(
-        messages=frozenset(row["id"] for row in own if repeats.stands_in(row["text"])),
-        lines=frozenset((r[0], r[1]) for r in lines if repeats.stands_in(r["text"])),
+        messages=frozenset(row["id"] for row in own if row["text"] in quotes),
+        lines=frozenset((row[0], row[1]) for row in lines if row["text"] in quotes),
         tools=turns_quoting(connection, where.chat_ids_json, where.since, texts),
     )
 

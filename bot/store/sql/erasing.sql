@@ -59,6 +59,19 @@ SELECT m.id FROM resting CROSS JOIN messages AS m ON m.id = resting.message_id
 WHERE m.member_id = :member_id AND m.id <= :hidden_until
 ORDER BY m.id;
 
+-- name: doomed
+-- The texts of entries that rest on messages of somebody and fall with all of theirs.
+SELECT DISTINCT e.text FROM json_each(:ids) AS j
+CROSS JOIN proof_messages AS pm ON pm.message_id = j.value
+CROSS JOIN proofs AS p ON p.id = pm.proof_id
+CROSS JOIN entries AS e ON e.id = p.entry_id
+WHERE e.text <> '' AND (p.derived = 1 OR NOT EXISTS (
+    SELECT 1 FROM proofs AS other WHERE other.entry_id = e.id AND NOT EXISTS (
+        SELECT 1 FROM proof_messages AS o CROSS JOIN messages AS m ON m.id = o.message_id
+        WHERE o.proof_id = other.id AND m.member_id = :member_id AND m.id <= :hidden_until
+    )
+));
+
 -- name: theirs
 -- The messages of somebody among some rows.
 SELECT id FROM messages WHERE id > :after AND id <= :until AND member_id = :member_id
