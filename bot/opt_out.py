@@ -36,7 +36,8 @@ LOT_ROWS = 64
 """So many messages are erased in one transaction."""
 
 FIRST_MESSAGES = 1_000
-"""Once so many messages are erased, who opts out is told; the rest follows."""
+"""Once so many messages are erased on which no memory rests, who opts out is told; the rest
+follows."""
 
 PAUSE_SECONDS = 0.02
 """Between two transactions, so that messages that arrive do not wait for all of them."""
@@ -104,13 +105,18 @@ async def _erase(app: App, member: Member, enough: int | None = None) -> Erased:
     for chat_id in chats:
         await _blank_records(app, hidden, chat_id)
     await app.patience.until_done(partial(scrub_entries, app.db))
+    swept = Erasure()
     while (left := await hidden_of(app.db, member)) is not None:
         # Who opts out again meanwhile has that done apart.
-        is_enough = enough is not None and done.messages >= enough
+        is_enough = enough is not None and swept.messages >= enough
         if left.hidden_until != hidden.hidden_until or is_enough:
-            return Erased(done.messages, done.entries, is_whole=False)
-        done += await _erase_span(app, left, await next_span(app.db, left, chats))
-    return Erased(done.messages, done.entries)
+            return _erased(done + swept, is_whole=False)
+        swept += await _erase_span(app, left, await next_span(app.db, left, chats))
+    return _erased(done + swept)
+
+
+def _erased(done: Erasure, *, is_whole: bool = True) -> Erased:
+    return Erased(done.messages, done.entries, is_whole)
 
 
 async def _erase_span(app: App, hidden: Hidden, span: Span, *, in_memory: bool = False) -> Erasure:
