@@ -10,7 +10,7 @@ from bot.errors import ToolError
 from bot.ingest import ingest
 from bot.model import Member
 from bot.opt_out import erase_what_was_kept
-from bot.remind import send_due
+from bot.remind import keep_reminder, send_due
 from bot.simulate import segments
 from bot.simulate.actions import Desk
 from bot.simulate.events import with_anonymous
@@ -30,7 +30,7 @@ from tests.verbs.stage import (
     open_stage,
     whole,
 )
-from tests.verbs.tooling import output, turn, use
+from tests.verbs.tooling import HERE, output, turn, use
 
 DAY_SECONDS = 24 * 3600
 A_FISH = Member(str(BOT), str(FISH))
@@ -355,6 +355,24 @@ async def test_a_reminder_of_theirs_is_still_sent_and_recorded_without_its_text(
     await use(asker, "remind", text="喝药", in_minutes=10)
     await opt_out(stage)
     await stage.advance(600)
+    stage.spawn(send_due(stage.app))
+    await stage.advance(10)
+    assert "喝药" in stage.texts()[-1]
+    assert "喝药" not in await dump(stage)
+
+
+async def test_they_may_ask_to_be_reminded_also_of_what_is_erased_by_then(stage: Stage):
+    await opt_out(stage)
+    await ask(stage, FISH, " 后天提醒我喝药")
+    [(row,)] = await stage.rows("SELECT id FROM messages WHERE kept_until IS NOT NULL")
+    due_at = stage.now + 2 * DAY_SECONDS * 1000
+    await keep_reminder(
+        stage.app, HERE, str(FISH), [row], due_at=due_at, text="喝药", begun_at=stage.now
+    )
+    await stage.clock.advance(DAY_SECONDS)
+    await tick(stage.app)
+    assert await said(stage) == []
+    await stage.clock.advance(DAY_SECONDS)
     stage.spawn(send_due(stage.app))
     await stage.advance(10)
     assert "喝药" in stage.texts()[-1]
