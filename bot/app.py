@@ -37,6 +37,7 @@ from bot.store.choices import ModelChoices, open_choices
 from bot.store.database import Database, open_database
 from bot.store.group_commit import GroupCommit
 from bot.store.ingest import Arrival, Receipt, store_arrivals
+from bot.store.opt_outs import OptOuts, open_opt_outs
 from bot.store.patience import LastingWrites, Patience
 from bot.store.settings import SettingsBook, open_settings
 from bot.store.usage import add_usage
@@ -52,6 +53,7 @@ class App:
     settings: SettingsBook
     access: AccessBook
     choices: ModelChoices
+    opt_outs: OptOuts
     model: ChatModel
     embedder: Embedder | None
     """``None``: messages are searched by their words alone."""
@@ -176,7 +178,8 @@ async def open_app(
         accounts = Accounts(await account_ids(db))
         routes = Routes(model_config(config))
         patience = Patience(_warn_wait)
-        arrivals, lasting = _arrivals(db, patience), LastingWrites(patience)
+        opt_outs = await open_opt_outs(db)
+        arrivals, lasting = _arrivals(db, opt_outs, patience), LastingWrites(patience)
         stack.push_async_callback(arrivals.flush)
         stack.push_async_callback(lasting.settled)
         errands = Errands()
@@ -189,6 +192,7 @@ async def open_app(
             settings=settings,
             access=await open_access(db),
             choices=await open_choices(db),
+            opt_outs=opt_outs,
             model=model or _configured_model(routes, db, clock, stack),
             embedder=embedder or _configured_embedder(config, routes, db, clock, stack),
             matrices=Matrices(),
@@ -213,9 +217,9 @@ async def open_app(
         yield app
 
 
-def _arrivals(db: Database, patience: Patience) -> GroupCommit[Arrival, Receipt]:
+def _arrivals(db: Database, opt_outs: OptOuts, patience: Patience) -> GroupCommit[Arrival, Receipt]:
     async def commit(group: Sequence[Arrival]) -> Sequence[Receipt]:
-        return await store_arrivals(db, group)
+        return await store_arrivals(db, group, opt_outs)
 
     return GroupCommit(commit, patience)
 

@@ -105,7 +105,7 @@ async def ask(
         request = request.with_round(rounds[-1])
     if folded:
         logger.debug("{} turns of {} do not fit any more", folded, scene.chat)
-    if attempts:
+    if attempts and not app.opt_outs.has(scene.chat.bot_id, scene.question.sender_id):
         await note_outcome(app, scene.chat, attempts)
     return Asked(given, tuple(rounds), folded)
 

@@ -25,7 +25,7 @@ from bot.store.images import (
     keep_description,
     standing_message,
 )
-from bot.store.messages import replace_text
+from bot.store.messages import messages_by_rows, replace_text
 
 Fetch = Callable[[str], Awaitable[Picture]]
 """``bot.fetch.fetch_picture``, or the same with other limits."""
@@ -112,7 +112,8 @@ async def _keep(app: App, row_id: int, number: int, said: Description, digest: s
     async with app.db.transaction() as tx:
         standing = await standing_message(tx, row_id)
         if standing is None:
-            return False
+            # Nothing is added to what is kept for one turn; who asks is told all the same.
+            return bool(await messages_by_rows(app.db, [row_id], kept=True))
         text, segments = standing
         # The one place where a description enters a text: whatever is made of texts follows it.
         await replace_text(tx, row_id, with_description(text, segments, number, said.text))

@@ -9,7 +9,7 @@ from functools import partial
 
 from loguru import logger
 
-from bot.app import App
+from bot.app import App, pace_of
 from bot.conversation.commands import Command, read_command
 from bot.conversation.policy import Standing, is_admitted
 from bot.errors import SendError
@@ -85,12 +85,12 @@ async def _take_in(app: App, event: MessageArrived, live: bool) -> Ingested:
     if not admits(app, message):
         return Ingested(message, _standing(app, message), command)
     # Queued before anything is awaited: rows stand in the order in which messages came.
-    arrival = Arrival(message, live, _waits(app, message), event.group_name)
+    arrival = _arrival(app, message, live, event.group_name)
     stored = app.arrivals.put(arrival)
     quotes_bot = message.reply_to is not None and await _quotes_bot(app, message)
     receipt = await stored
     standing = _standing(app, message, receipt, quotes_bot=quotes_bot)
-    if receipt.is_new:
+    if receipt.is_new and not receipt.is_blank:
         message = await _completed(app, receipt)
     return Ingested(message, standing, command, receipt.row_id)
 
@@ -98,6 +98,24 @@ async def _take_in(app: App, event: MessageArrived, live: bool) -> Ingested:
 async def _quotes_bot(app: App, message: Message) -> bool:
     chat, user_id = message.chat, message.sender.user_id
     return (await situation(app.db, chat, user_id, message.reply_to)).quotes_bot
+
+
+def _arrival(app: App, message: Message, live: bool, group_name: str) -> Arrival:
+    chat, sender_id = message.chat, message.sender.user_id
+    arrival = Arrival(message, live, _waits(app, message), group_name, app.config.nickname)
+    if not app.opt_outs.has(chat.bot_id, sender_id):
+        return arrival
+    settings = app.settings.of(chat)
+    return replace(
+        arrival,
+        follows=_follows(app, message),
+        may_be_answered=not chat.is_group or settings.reply_mode != "silent",
+    )
+
+
+def _follows(app: App, message: Message) -> bool:
+    pace = pace_of(app.settings.of(message.chat))
+    return message.kind == "chat" and app.floor.would_join(message, pace, now=app.clock.now())
 
 
 def admits(app: App, message: Message) -> bool:
@@ -143,6 +161,7 @@ def _standing(
         # A message that arrives now proves that the account is there.
         removed=False,
         quotes_bot=quotes_bot,
+        is_blank=receipt is not None and receipt.is_blank,
     )
 
 

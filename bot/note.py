@@ -111,7 +111,8 @@ async def _keep_members(app: App, event: _AboutMembers, now: int) -> None:
     async with app.db.transaction() as tx:
         match event:
             case CardChanged(chat, user_id, card):
-                await card_changed(tx, chat, user_id, card, now)
+                is_recorded = not app.opt_outs.has(chat.bot_id, user_id)
+                await card_changed(tx, chat, user_id, card, now, in_history=is_recorded)
             case TitleChanged(chat, user_id, title):
                 await title_changed(tx, chat, user_id, title, now)
             case MemberJoined(chat, user_id, at):

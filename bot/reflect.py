@@ -19,7 +19,7 @@ from bot.conversation.prompt_message import PromptMessage
 from bot.errors import ModelError
 from bot.llm.protocol import ModelRequest, Purpose, RouteName
 from bot.memory.answer import AnswerUnusable, answer_schema, parse_answer
-from bot.memory.checks import check
+from bot.memory.checks import check, without_named
 from bot.memory.delta import merged, recheck
 from bot.memory.repair import repair_request
 from bot.memory.transcript import prompt_data
@@ -85,12 +85,15 @@ class Run:
     claim: Claim
     owner: str
     reading: Reading
+    opted_out: frozenset[str] = frozenset()
+    """Who did not want to be remembered when it was read."""
     spending: Spending = field(default_factory=Spending)
 
 
 async def reflect(app: App, claim: Claim, owner: str) -> None:
     """Reflect one batch. What fails changes nothing but when and how it is tried again."""
-    run = Run(claim, owner, await read_batch(app, claim))
+    opted_out = app.opt_outs.of(claim.chat.bot_id)
+    run = Run(claim, owner, await read_batch(app, claim), opted_out)
     try:
         await _attempt(app, run)
     except LostTask as lost:
@@ -131,7 +134,7 @@ async def _think(app: App, run: Run) -> Checked:
 
 def _checked(app: App, run: Run, text: str) -> Checked:
     parsed = parse_answer(text, run.claim.task)
-    return check(parsed, run.reading.batch, authors=run.reading.authors)
+    return check(parsed, run.reading.batch, authors=run.reading.authors, opted_out=run.opted_out)
 
 
 async def _asked(app: App, run: Run, messages: tuple[PromptMessage, ...]) -> str:
@@ -185,6 +188,8 @@ async def _commit(app: App, run: Run, checked: Checked) -> None:
     quarantined = 0 if run.spending.calls else run.reading.cursor.quarantined
     async with app.db.transaction() as tx:
         gone = await gone_among(tx, _shown_rows(batch))
+        if opted_out := app.opt_outs.of(batch.chat.bot_id) - run.opted_out:
+            checked = replace(checked, changes=without_named(checked.changes, batch, opted_out))
         if not await move_cursor(
             tx,
             run.claim,

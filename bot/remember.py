@@ -113,6 +113,8 @@ async def remember_asked(app: App, message: Message, row_id: int, text: str) -> 
 
 
 def _check_place(app: App, chat: Chat, sender_id: str, about: About) -> None:
+    if app.opt_outs.has(chat.bot_id, sender_id):
+        raise NotRemembered("你选择了不被记录。想让我记，请先发送 /记我。")
     if not app.settings.of(chat).memory_enabled:
         raise NotRemembered("记忆已关闭，现在什么都不记。")
     if app.is_bot(sender_id, chat):
@@ -149,7 +151,8 @@ async def _kept(
             raise NotRemembered("要记的话已经撤回了。")
         # Proofs decide nothing here, and reading them all would hold up whoever wants to write.
         memory = StreamMemory(stream, tuple(await living_entries(tx, stream)))
-        verdict = judged_wish(wish, batch, memory)
+        opted_out = app.opt_outs.of(chat.bot_id)
+        verdict = judged_wish(wish, batch, memory, opted_out=opted_out)
         if isinstance(verdict, str):
             raise NotRemembered(CAUSES.get(verdict, "没有本人说过的话作依据，不能记。"))
         if isinstance(verdict, Added) and _is_full(memory, wish, source):

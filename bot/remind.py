@@ -26,7 +26,7 @@ from bot.model import Chat, Message, Reminder
 from bot.onebot.segments import at_segment, text_segment
 from bot.platform.outbox import Letter
 from bot.send import send
-from bot.store.messages import messages_by_rows
+from bot.store.messages import row_as_it_is
 from bot.store.reminders import (
     DueReminder,
     add_reminder,
@@ -123,7 +123,8 @@ async def settle(app: App) -> None:
 
 async def _send(app: App, due: DueReminder) -> None:
     reminder = due.reminder
-    [asked] = await messages_by_rows(app.db, [due.source_row]) or [None]
+    # Whoever opts out still wanted to be reminded: what they said is gone then, and its row is not.
+    asked = await row_as_it_is(app.db, due.source_row)
     text = reminder_text(reminder, app.clock.now())
     reason = _obstacle(app, due, asked.message, text) if asked else "what asked for it is gone"
     if reason or asked is None:
@@ -132,7 +133,8 @@ async def _send(app: App, due: DueReminder) -> None:
             await end_reminder(tx, reminder.id, "dropped", at=app.clock.now(), error=reason)
         return
     try:
-        row_id = await send(app, _letter(app, reminder, asked.message, text))
+        kind = "notice" if app.opt_outs.has(reminder.chat.bot_id, reminder.user_id) else "chat"
+        row_id = await send(app, _letter(app, reminder, asked.message, text), kind=kind)
     except SendError as error:
         await _failed(app, due, error)
         return

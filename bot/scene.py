@@ -47,6 +47,8 @@ class Scene:
     """The day's answers have cost all that ``dailyTokenBudget`` allows."""
     quotes: list[StoredMessage]
     now: int
+    kept: frozenset[int] = frozenset()
+    """Rows of people who have opted out, kept for the turn that answers them."""
     summary: SessionSummary = NO_SUMMARY
     """What the turn is shown of the summary of the session."""
 
@@ -58,7 +60,13 @@ class Scene:
     @property
     def shown_turns(self) -> list[Turn]:
         """The turns that the prompt shows."""
-        return shown_turns(self.turns, self.session.window_start)
+        turns = shown_turns(self.turns, self.session.window_start)
+        return [turn for turn in turns if self._may_show(turn)] if self.kept else turns
+
+    def _may_show(self, turn: Turn) -> bool:
+        """Whether nothing of a turn is kept for it alone, or it is the asker's own."""
+        rows = {line.message_id for line in turn.lines if line.part == "question"}
+        return turn.user_id == self.question.sender_id or self.kept.isdisjoint(rows)
 
     @property
     def context(self) -> list[StoredMessage]:
@@ -108,6 +116,7 @@ async def read_scene(app: App, question: Question) -> Scene:
         is_budget_spent=moment.tokens >= settings.daily_token_budget.chat,
         quotes=_quotes(moment),
         now=now,
+        kept=moment.kept,
     )
 
 

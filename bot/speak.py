@@ -47,7 +47,7 @@ async def _recalled_rows(app: App, turn: NewTurn) -> set[int]:
     """Return which of the messages that a turn shows are recalled by now."""
     shown = {line.message_id for line in turn.lines if line.message_id is not None}
     shown |= {row_id for one in turn.tools for use in one.uses for row_id in use.message_ids}
-    return shown - {stored.row_id for stored in await messages_by_rows(app.db, shown)}
+    return shown - {one.row_id for one in await messages_by_rows(app.db, shown, kept=True)}
 
 
 def _without_past(turn: NewTurn) -> NewTurn:

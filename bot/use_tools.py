@@ -129,7 +129,8 @@ async def _standing(app: App, result: ToolResult) -> ToolResult:
     """Return a result, without its text if it shows a message that is gone by now."""
     if not result.message_ids:
         return result
-    standing = {stored.row_id for stored in await messages_by_rows(app.db, result.message_ids)}
+    found = await messages_by_rows(app.db, result.message_ids, kept=True)
+    standing = {stored.row_id for stored in found}
     is_whole = standing.issuperset(result.message_ids)
     return result if is_whole else replace(result, text=RECALLED_RESULT)
 

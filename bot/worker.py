@@ -19,6 +19,7 @@ from bot.errors import StoreError
 from bot.memory.backoff import retry_minutes
 from bot.memory.triggers import Reason, TaskStats, TriggerRules, due, earliest_due_at
 from bot.model import TaskName
+from bot.opt_out import erase_what_was_kept
 from bot.reflect import reflect
 from bot.settings import Settings
 from bot.store.tasks import (
@@ -63,6 +64,7 @@ async def tick(app: App) -> int:
         while True:
             warn_of_full_store(app)
             await warn_of_budgets(app)
+            await erase_what_was_kept(app)
             await queue_due(app)
             for claim in await _claims(app, _free_places(app, running)):
                 running.add(asyncio.create_task(_work(app, claim)))

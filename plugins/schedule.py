@@ -14,6 +14,7 @@ from bot.app import App
 from bot.consolidate import NIGHT_HOUR, tend
 from bot.embed import embed_all
 from bot.errors import QunyiError
+from bot.opt_out import erase_hidden
 from bot.reindex import index_older, scrub_messages
 from bot.remind import send_due, settle
 from bot.worker import free_own_leases, tick
@@ -38,6 +39,7 @@ async def begin() -> None:
     """
     app = current_app()
     app.errands.begin(_index(app))
+    app.errands.begin(erase_hidden(app))
     await free_own_leases(app)
     await settle(app)
     if not given().looks:

@@ -66,6 +66,8 @@ async def show_own_memory(call: Call) -> str:
         raise Refusal("用法：/我的记忆，接着看第 2 页：/我的记忆 2")
     scope = Scope(call.chat.bot_id, "member", call.caller_id)
     items = await _items(call, scope, is_of_caller=True)
+    if call.app.opt_outs.has(call.chat.bot_id, call.caller_id) and not items:
+        return "你选择了不被记录，我没有关于你的记忆。想让我重新记录，发送 /记我。"
     if not items:
         return "还没有关于你的记忆。"
     return paged(items, int(words[0]) if words else 1, "/我的记忆")

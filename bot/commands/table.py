@@ -16,6 +16,7 @@ from bot.commands.memory import (
 )
 from bot.commands.model import choose_model
 from bot.commands.notes import forget_one, keep, pin
+from bot.commands.opting import opt_in, opt_out
 from bot.commands.reminders import reminders
 from bot.commands.search import search_chat
 from bot.commands.session import begin_anew, tend_session
@@ -39,6 +40,8 @@ ACTIONS: Mapping[str, Callable[[Call], Awaitable[str | Answer]]] = MappingProxyT
         "跨群": cross_groups,
         "记住": keep,
         "忘记": forget_one,
+        "别记我": opt_out,
+        "记我": opt_in,
         "提醒": reminders,
         "搜": search_chat,
         "记忆": show_memory,

@@ -76,6 +76,13 @@ COMMANDS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec("忘记", "anyone", "[群]#id", "忘记一条关于你的记忆，不能恢复 (forget an entry)"),
     CommandSpec(
+        "别记我",
+        "anyone",
+        "[确认]",
+        "不再记录你，并抹去记得的和你说过的话，不能恢复 (opt out of being recorded)",
+    ),
+    CommandSpec("记我", "anyone", "", "重新开始记录你 (be recorded again)"),
+    CommandSpec(
         "提醒", "anyone", "[列表|取消 #n|取消 全部]", "看看或取消你定的提醒 (your reminders)"
     ),
     CommandSpec(

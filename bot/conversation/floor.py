@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from bot.conversation.pacing import MINUTE_MS
-from bot.model import Chat, Scope, Shown, StoredMessage
+from bot.model import Chat, Message, Scope, Shown, StoredMessage
 
 WAITING_SENDERS = 20
 """More people than this do not wait for an answer in one chat at once."""
@@ -148,13 +148,17 @@ class Floor:
         floor = self._chats.get(stored.message.chat)
         if floor is not None:
             floor.settle(now)
-        sender_id = stored.message.sender.user_id
-        waiting = floor.waiting.get(sender_id) if floor else None
-        if floor is None or waiting is None or now - waiting.last_at > pace.debounce_ms:
+        if floor is None or not self.would_join(stored.message, pace, now=now):
             return False
         if not floor.knows(stored.row_id):
-            self._wait(floor, sender_id, stored, now)
+            self._wait(floor, stored.message.sender.user_id, stored, now)
         return True
+
+    def would_join(self, message: Message, pace: Pace, *, now: int) -> bool:
+        """Whether ``join`` would let a message go with one that waits."""
+        floor = self._chats.get(message.chat)
+        waiting = floor.waiting.get(message.sender.user_id) if floor else None
+        return waiting is not None and now - waiting.last_at <= pace.debounce_ms
 
     def _prune(self, now: int) -> None:
         if len(self._chats) >= REMEMBERED_CHATS:

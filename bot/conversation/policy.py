@@ -47,6 +47,8 @@ class Standing:
     muted: bool
     removed: bool
     quotes_bot: bool
+    is_blank: bool = False
+    """Its sender has opted out and did not address the bot."""
 
 
 def is_admitted(
@@ -90,6 +92,15 @@ def is_addressed(message: Message, quotes_bot: bool, nicknames: Collection[str])
     return _starts_with_name(message, nicknames)
 
 
+def is_kept_for_turn(message: Message, quotes_bot: bool, nicknames: Collection[str]) -> bool:
+    """Whether a message of somebody who has opted out has its text for a turn that answers it.
+
+    See ``docs/memory.md``, "Opting out". A command is done, and nothing of it is kept.
+    """
+    is_fresh = message.received_at - message.sent_at <= FRESH_MS
+    return message.kind == "chat" and is_fresh and is_addressed(message, quotes_bot, nicknames)
+
+
 def _starts_with_name(message: Message, nicknames: Collection[str]) -> bool:
     spoken = [segment for segment in message.segments if segment.type != "reply"]
     if not spoken or spoken[0].type != "text":
@@ -122,6 +133,7 @@ def _never(message: Message, standing: Standing, mode: ReplyMode, now: int) -> s
         "a command": message.kind != "chat",
         "seen before": not standing.is_new,
         "recalled": standing.recalled,
+        "not recorded": standing.is_blank,
         "from a bot": standing.from_bot,
         "from somebody blocked": standing.blocked,
         "muted": standing.muted,

@@ -90,6 +90,23 @@ def bench_of(batch: Batch, authors: Mapping[int, str], opted_out: frozenset[str]
     return Bench(evidence, Names(names, evidence.automata), authors, opted_out)
 
 
+def without_named(
+    changes: Sequence[Change], batch: Batch, opted_out: frozenset[str]
+) -> tuple[Change, ...]:
+    """Return the changes of an answer that stand once more people do not want to be remembered.
+
+    No group entry names them; what is theirs falls with what they said.
+    """
+    names = bench_of(batch, {}, opted_out).names
+
+    def is_named(change: Change) -> bool:
+        if change.stream.scope.kind != "group" or not isinstance(change, Added | Summarised):
+            return False
+        return any(who & opted_out for who in names.named_in(change.text))
+
+    return tuple(change for change in changes if not is_named(change))
+
+
 def _part_verdicts(part: Part, bench: Bench) -> list[_Verdict]:
     if reason := _wrong_sender(part, bench):
         leaves = len(part.items) + len(part.rejections)

@@ -142,13 +142,28 @@ async def member_left(tx: aiosqlite.Connection, chat: Chat, user_id: str, at: in
 
 
 async def card_changed(
-    tx: aiosqlite.Connection, chat: Chat, user_id: str, card: str, at: int
+    tx: aiosqlite.Connection,
+    chat: Chat,
+    user_id: str,
+    card: str,
+    at: int,
+    *,
+    in_history: bool = True,
 ) -> None:
-    """Keep a member's new card and, unless it is empty, add it to the names they had."""
+    """Keep a member's new card and, unless it is empty, add it to the names they had.
+
+    Args:
+        tx: the write transaction.
+        chat: the group.
+        user_id: whose card it is.
+        card: the new one.
+        at: UTC milliseconds.
+        in_history: also as a name they had; not of somebody who has opted out.
+    """
     await _ensure_both(tx, chat, user_id, at)
     key = {"bot_id": chat.bot_id, "peer_id": chat.id, "user_id": user_id, "at": at}
     await _sql.set_card(tx, **key, card=card)
-    if card:
+    if card and in_history:
         await _sql.add_name(tx, **key, kind=chat.kind, name=card)
 
 
@@ -258,9 +273,11 @@ async def claim_notice(
     return count > 0
 
 
-async def withdraw_notice(tx: aiosqlite.Connection, chat: Chat, notice: str) -> None:
-    """Take back that a notice was given in a chat: it did not go out."""
-    await _sql.withdraw_notice(tx, **chat_key(chat), notice=notice)
+async def withdraw_notice(
+    tx: aiosqlite.Connection, chat: Chat, notice: str, user_id: str | None = None
+) -> None:
+    """Take back that a notice was given in a chat, to all or to one person: it did not go out."""
+    await _sql.withdraw_notice(tx, **chat_key(chat), notice=notice, user_id=user_id)
 
 
 def _request(row: aiosqlite.Row) -> Request:

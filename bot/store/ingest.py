@@ -11,9 +11,11 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
+from bot.conversation.policy import is_kept_for_turn
 from bot.model import Chat, Message
 from bot.store.database import Database
 from bot.store.message_index import index_new_messages
+from bot.store.opt_outs import OptOuts
 from bot.store.queries import load
 from bot.store.sqlite import Call, run
 
@@ -22,6 +24,9 @@ TASKS: dict[str, tuple[str, ...]] = {
     "private": ("private-owner",),
 }
 """The reflection tasks that read a kind of chat."""
+
+KEPT_MS = 24 * 3_600_000
+"""So long at most is kept what somebody who has opted out says to the bot."""
 
 _sql = load("ingest")
 _Key = tuple[Chat, str, int]
@@ -39,6 +44,12 @@ class Arrival:
     """It waits for reflection: said by a person, not a command."""
     group_name: str = ""
     """What its event calls the group, empty if it does not tell."""
+    nicknames: tuple[str, ...] = ()
+    """What the bot is called."""
+    follows: bool = False
+    """Of somebody who has opted out: it goes with a question of theirs that waits."""
+    may_be_answered: bool = True
+    """Of somebody who has opted out: the bot answers who addresses it there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +61,39 @@ class Receipt:
     is_new: bool
     """False if the same event was stored before."""
     recalled: bool = False
+    is_blank: bool = False
+    """Its sender has opted out and did not address the bot: nothing is kept but that it came."""
 
 
-async def store_arrivals(db: Database, arrivals: Sequence[Arrival]) -> list[Receipt]:
+async def store_arrivals(
+    db: Database, arrivals: Sequence[Arrival], opt_outs: OptOuts | None = None
+) -> list[Receipt]:
     """Store ``arrivals`` in one transaction and return a receipt for each, in order.
+
+    Args:
+        db: the database.
+        arrivals: what came, in order.
+        opt_outs: who is not recorded.
 
     Raises:
         StoreBusy: another process held the write lock for too long; nothing was written.
     """
     rows = [_row(arrival) for arrival in arrivals]
-    return await db.write(partial(_store, arrivals=arrivals, rows=rows))
+    return await db.write(partial(_store, arrivals=arrivals, rows=rows, opt_outs=opt_outs))
 
 
 def _store(
-    connection: sqlite3.Connection, arrivals: Sequence[Arrival], rows: Sequence[_Row]
+    connection: sqlite3.Connection,
+    arrivals: Sequence[Arrival],
+    rows: Sequence[_Row],
+    opt_outs: OptOuts | None,
 ) -> list[Receipt]:
     ((newest_id,),) = run(connection, (_sql.newest_id, {}))
+    # Asked here, where nothing else is written: who opts out meanwhile is waited for.
+    if opt_outs is not None:
+        for arrival, row in zip(arrivals, rows, strict=True):
+            if opt_outs.has(row["bot_id"], row["user_id"]):
+                _forget(connection, arrival, row)
     for call in (*_people(rows), *_messages(rows)):
         run(connection, call)
     added = _added(connection, newest_id)
@@ -76,7 +104,7 @@ def _store(
     if added:
         index_new_messages(connection)
     receipts = [_receipt(connection, a, r, added) for a, r in zip(arrivals, rows, strict=True)]
-    if waiting := _waiting(arrivals, receipts):
+    if waiting := _waiting(rows, receipts):
         run(connection, (_sql.add_pending, waiting))
     return receipts
 
@@ -115,7 +143,26 @@ def _row(arrival: Arrival) -> _Row:
         "mentions": json.dumps(message.mentions) if message.mentions else "[]",
         "temporary_group": message.temporary_group,
         "counted": arrival.pending,
+        "forgotten_at": None,
+        "kept_until": None,
     }
+
+
+def _forget(connection: sqlite3.Connection, arrival: Arrival, row: _Row) -> None:
+    """Let a message of somebody who has opted out be forgotten as it comes.
+
+    One that the bot answers has its text for its turn.
+    """
+    message = arrival.message
+    quoted = run(connection, (_sql.quoted, row)) if message.reply_to is not None else []
+    quotes_bot = bool(quoted) and quoted[0]["direction"] == "outbound"
+    row.update(counted=False, forgotten_at=message.received_at)
+    if arrival.may_be_answered and (
+        arrival.follows or is_kept_for_turn(message, quotes_bot, arrival.nicknames)
+    ):
+        row["kept_until"] = message.received_at + KEPT_MS
+    else:
+        row.update(sender_name="", segments="[]", text="", mentions="[]")
 
 
 def _people(rows: Sequence[_Row]) -> Iterator[Call]:
@@ -123,10 +170,13 @@ def _people(rows: Sequence[_Row]) -> Iterator[Call]:
     rows = sorted(rows, key=itemgetter("at"))
     yield _sql.upsert_chats, _distinct(rows, "bot_id", "kind", "peer_id", "group_name", "live")
     yield _sql.upsert_members, _distinct(rows, "bot_id", "user_id")
-    yield _sql.upsert_nicknames, _distinct(rows, "bot_id", "user_id", "nickname")
+    # What somebody is called from now on is no history of somebody who is not recorded.
+    named = [row for row in rows if row["forgotten_at"] is None]
+    yield _sql.upsert_nicknames, _distinct(named, "bot_id", "user_id", "nickname")
     if groups := [r for r in rows if r["kind"] == "group" and r["direction"] == "inbound"]:
         yield _sql.upsert_memberships, _distinct(groups, "bot_id", "peer_id", "user_id")
-        yield _sql.upsert_cards, _distinct(groups, "bot_id", "peer_id", "user_id", "card")
+        cards = [row for row in groups if row["forgotten_at"] is None]
+        yield _sql.upsert_cards, _distinct(cards, "bot_id", "peer_id", "user_id", "card")
 
 
 def _messages(rows: Sequence[_Row]) -> Iterator[Call]:
@@ -168,10 +218,11 @@ def _receipt(
     message = arrival.message
     key = (message.chat, message.platform_id, message.sent_at)
     # Taken out, so that a second copy within the same group is not new.
+    is_blank = row["forgotten_at"] is not None and row["kept_until"] is None
     if found := added.pop(key, None):
-        return Receipt(found["id"], message, True, bool(found["recalled"]))
+        return Receipt(found["id"], message, True, bool(found["recalled"]), is_blank)
     stored = run(connection, (_sql.find_row, _identity(row)))[0]
-    return Receipt(stored["id"], message, False, bool(stored["recalled"]))
+    return Receipt(stored["id"], message, False, bool(stored["recalled"]), is_blank)
 
 
 def _identity(row: _Row) -> _Row:
@@ -179,10 +230,10 @@ def _identity(row: _Row) -> _Row:
     return {name: row[name] for name in names}
 
 
-def _waiting(arrivals: Sequence[Arrival], receipts: Sequence[Receipt]) -> list[_Row]:
+def _waiting(rows: Sequence[_Row], receipts: Sequence[Receipt]) -> list[_Row]:
     arrived: dict[Chat, list[int]] = {}
-    for arrival, receipt in zip(arrivals, receipts, strict=True):
-        if arrival.pending and receipt.is_new and not receipt.recalled:
+    for row, receipt in zip(rows, receipts, strict=True):
+        if row["counted"] and receipt.is_new and not receipt.recalled:
             arrived.setdefault(receipt.message.chat, []).append(receipt.message.received_at)
     return [
         {

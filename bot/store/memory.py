@@ -521,7 +521,10 @@ async def forget_message(tx: aiosqlite.Connection, message_id: int, at: int) -> 
 
 
 async def forget_messages(
-    tx: aiosqlite.Connection, message_ids: Iterable[int], at: int, beside: Heard = NOWHERE
+    tx: aiosqlite.Connection,
+    message_ids: Iterable[int],
+    at: int,
+    beside: Heard = NOWHERE,
 ) -> Fallout:
     """Do the work of ``forget_message`` for some, and take what is erased out of the index once.
 
@@ -536,9 +539,7 @@ async def forget_messages(
     waiting = [*ids, *await _emptied(tx, where)]
     reached = Fallout()
     while waiting:
-        step = Fallout()
-        for each in dict.fromkeys(waiting):
-            step |= await _forget(tx, each, at)
+        step = await _forget(tx, waiting, at)
         where |= Heard(frozenset(await chat_rows(tx, step.shown.chats)), step.since)
         await drop_quotes(tx, where, step.fallen)
         reached |= step | Fallout(shown=Shown(await forget_in_summaries(tx, waiting, at)))
@@ -549,37 +550,55 @@ async def forget_messages(
     return reached
 
 
+async def forget_lot(tx: aiosqlite.Connection, message_ids: Sequence[int], at: int) -> Fallout:
+    """Let fall what rests on some messages of many, as ``forget_messages`` does, and no more.
+
+    What that looks for among all answers, in all of the record of changes, and in the file of the
+    index, is done for all lots together.
+    """
+    reached = await _let_go(tx, message_ids, at)
+    return reached | Fallout(shown=Shown(await forget_in_summaries(tx, message_ids, at)))
+
+
 async def _emptied(tx: aiosqlite.Connection, where: Heard) -> list[int]:
     found = _sql.emptied_answers(tx, chat_ids=where.chat_ids_json, since=where.since)
     return [row["id"] async for row in found]
 
 
-async def _forget(tx: aiosqlite.Connection, message_id: int, at: int) -> Fallout:
-    streams = [r["stream_id"] async for r in _sql.leaning_streams(tx, message_id=message_id)]
-    if not streams and not await _sql.was_read(tx, message_id=message_id):
-        return Fallout()
-    shown = await mark_streams_stale(tx, streams)
-    for stream_id in streams:
-        await _clear_summary(tx, stream_id, message_id, at)
-    await _sql.drop_proofs(tx, message_id=message_id)
-    await _sql.drop_reasons(tx, message_id=message_id)
-    await _sql.drop_endings(tx, message_id=message_id)
-    reached = Fallout(len(streams), shown)
-    for stream_id in streams:
-        reached |= await _let_fall(tx, stream_id, at)
-    # Of all streams of the chat: a summary that told of it may have been cleared for another.
-    found = [r["stream_id"] async for r in _sql.streams_beside(tx, message_id=message_id)]
-    beside = {"stream_ids": json.dumps(found), "message_id": message_id}
+async def _forget(tx: aiosqlite.Connection, message_ids: Sequence[int], at: int) -> Fallout:
+    ids = json.dumps(message_ids)
+    reached = await _let_go(tx, message_ids, at)
+    if not reached.streams and not await _sql.was_read(tx, message_ids=ids):
+        return reached
+    # Of all streams of the chats: a summary that told of it may have been cleared for another.
+    found = [r["stream_id"] async for r in _sql.streams_beside(tx, message_ids=ids)]
+    beside = {"stream_ids": json.dumps(found), "message_ids": ids}
     # Every summary was written from the one before, so the later ones tell of it too.
     await _sql.blank_later_summaries(tx, **beside)
     await _sql.blank_revisions(tx, **beside)
     return reached
 
 
-async def _clear_summary(
-    tx: aiosqlite.Connection, stream_id: int, message_id: int, at: int
-) -> None:
-    if await _sql.rests_on(tx, stream_id=stream_id, message_id=message_id):
+async def _let_go(tx: aiosqlite.Connection, message_ids: Sequence[int], at: int) -> Fallout:
+    """Let streams rest on some messages no more."""
+    ids = json.dumps(message_ids)
+    streams = [r["stream_id"] async for r in _sql.leaning_streams(tx, message_ids=ids)]
+    if not streams:
+        return Fallout()
+    shown = await mark_streams_stale(tx, streams)
+    for stream_id in streams:
+        await _clear_summary(tx, stream_id, ids, at)
+    await _sql.drop_proofs(tx, message_ids=ids)
+    await _sql.drop_reasons(tx, message_ids=ids)
+    await _sql.drop_endings(tx, message_ids=ids)
+    reached = Fallout(len(streams), shown)
+    for stream_id in streams:
+        reached |= await _let_fall(tx, stream_id, at)
+    return reached
+
+
+async def _clear_summary(tx: aiosqlite.Connection, stream_id: int, ids_json: str, at: int) -> None:
+    if await _sql.rests_on(tx, stream_id=stream_id, message_ids=ids_json):
         await _sql.set_summary(tx, id=stream_id, summary="", at=at)
         await _sql.clear_summary_messages(tx, stream_id=stream_id)
 
@@ -617,10 +636,10 @@ async def take_down(
     """
     stream_id = (await _sql.stream(tx, **stream_key(stream)))["id"]
     shown = await mark_streams_stale(tx, [stream_id])
-    for message_id in message_ids:
-        await _clear_summary(tx, stream_id, message_id, at)
-        told = {"stream_ids": json.dumps([stream_id]), "message_id": message_id}
-        await _sql.blank_later_summaries(tx, **told)
+    ids = json.dumps(list(message_ids))
+    await _clear_summary(tx, stream_id, ids, at)
+    told = {"stream_ids": json.dumps([stream_id]), "message_ids": ids}
+    await _sql.blank_later_summaries(tx, **told)
     await _let_fall(tx, stream_id, at)
     nothing = {"before": "{}", "after": "{}"}
     record = {"stream_id": stream_id, "task_id": None, "at": at, "by": by, "why": why}

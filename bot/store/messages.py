@@ -2,25 +2,30 @@
 
 import json
 import re
+import sqlite3
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import aiosqlite
 
+from bot.conversation.repeats import QUOTED_CHARS, Repeats
 from bot.model import Chat, Message, Segment, Sender, StoredMessage
 from bot.store.database import Database
 from bot.store.queries import load
-from bot.store.sqlite import Call
-from bot.store.tool_history import drop_quoting_tools, erase_tools, hide_from_tools
+from bot.store.sqlite import Call, run, visit
+from bot.store.tool_history import (
+    drop_quoting_tools,
+    erase_tools,
+    hide_from_tools,
+    turns_quoting,
+)
 
 EARLY_RECALL_MS = 10 * 60_000
 """How long a recall waits for a message that has not arrived."""
 
 END_OF_TIME = (1 << 63) - 1
 """Later than anything is said."""
-
-QUOTED_CHARS = 4
-"""Shorter texts are no quotation: `好的` stands in every other answer."""
 
 _DESCRIPTION = re.compile(r"\[[^\[\]：\n]{1,60}：([^\[\]\n]+)\]")
 """What is said of a picture, as a text shows it; see ``bot/onebot/pictures.py``."""
@@ -119,16 +124,28 @@ def newest_with_id_call(chat: Chat, platform_id: str) -> Call:
     return (_sql.newest_with_id, {**chat_key(chat), "platform_id": platform_id})
 
 
-def by_rows_call(row_ids: Iterable[int]) -> Call:
+def quoted_message(row: aiosqlite.Row, chat: Chat) -> StoredMessage:
+    """Return the message of a row of ``newest_with_id_call``."""
+    stored = stored_message(row, chat)
+    return replace(stored, forgotten_at=stored.forgotten_at or 0) if row["hidden"] else stored
+
+
+def by_rows_call(row_ids: Iterable[int], *, kept: bool = False) -> Call:
     """Return the query behind ``messages_by_rows``, for a visit that asks more."""
-    return (_sql.by_rows, {"ids": json.dumps(list(row_ids))})
+    return (_sql.by_rows, {"ids": json.dumps(list(row_ids)), "kept": kept})
+
+
+def kept_call(chat: Chat) -> Call:
+    """Return a query for the rows of a chat that are kept for the turn that answers them, of people
+    who have opted out, for a visit that asks more."""
+    return (_sql.kept, chat_key(chat))
 
 
 async def newest_with_id(db: Database, chat: Chat, platform_id: str) -> StoredMessage | None:
     """Return the newest message of ``chat`` with a platform id, a tombstone included."""
     async with db.reader() as connection:
         row = await _sql.newest_with_id(connection, **chat_key(chat), platform_id=platform_id)
-    return stored_message(row, chat) if row else None
+    return quoted_message(row, chat) if row else None
 
 
 async def unanswered_messages(db: Database, bot_id: str, since: int) -> list[StoredMessage]:
@@ -138,12 +155,29 @@ async def unanswered_messages(db: Database, bot_id: str, since: int) -> list[Sto
     return [stored_message(r, Chat(r["bot_id"], r["chat_kind"], r["peer_id"])) for r in rows]
 
 
-async def messages_by_rows(db: Database, row_ids: Iterable[int]) -> list[StoredMessage]:
-    """Return some messages as they stand now, recalled ones left out, by row id."""
+async def messages_by_rows(
+    db: Database, row_ids: Iterable[int], *, kept: bool = False
+) -> list[StoredMessage]:
+    """Return some messages as they stand now, recalled ones left out, by row id.
+
+    Args:
+        db: the database.
+        row_ids: which.
+        kept: also those that are kept for the turn that answers them, and are nobody else's to see.
+    """
     ids = json.dumps(list(row_ids))
     async with db.reader() as connection:
-        rows = [row async for row in _sql.by_rows(connection, ids=ids)]
+        rows = [row async for row in _sql.by_rows(connection, ids=ids, kept=kept)]
     return [stored_message(r, Chat(r["bot_id"], r["chat_kind"], r["peer_id"])) for r in rows]
+
+
+async def row_as_it_is(db: Database, row_id: int) -> StoredMessage | None:
+    """Return a message whatever became of it, a tombstone included."""
+    async with db.reader() as connection:
+        row = await _sql.as_it_is(connection, id=row_id)
+    return (
+        stored_message(row, Chat(row["bot_id"], row["chat_kind"], row["peer_id"])) if row else None
+    )
 
 
 async def private_peer_of_own(
@@ -207,22 +241,21 @@ async def recall_message(tx: aiosqlite.Connection, recall: Recall) -> int | None
 
 async def _take_back(tx: aiosqlite.Connection, row: aiosqlite.Row, recall: Recall) -> None:
     where = await heard(tx, [row["id"]])
+    await _hide(tx, [row["id"]])
+    await _sql.drop_reminders(tx, ids=json.dumps([row["id"]]), at=recall.at)
     await _sql.take_back(tx, id=row["id"], at=recall.at, by=recall.operator_id)
-    await _hide(tx, row, recall.at)
     await drop_quotes(tx, where, _quotable(row))
 
 
-async def _hide(tx: aiosqlite.Connection, row: aiosqlite.Row, at: int) -> None:
-    """Let a message be counted and shown no more."""
-    chat_id, row_id = row["chat_id"], row["id"]
-    if row["counted"]:
-        await _sql.uncount(tx, chat_id=chat_id, id=row_id)
-    await _sql.empty_turns(tx, chat_id=chat_id, id=row_id)
-    await hide_from_tools(tx, row_id)
-    await _sql.drop_lines(tx, id=row_id)
-    await _sql.drop_reminder_lines(tx, id=row_id)
-    await _sql.blank_sent_reminders(tx, id=row_id)
-    await _sql.drop_reminders(tx, id=row_id, at=at)
+async def _hide(tx: aiosqlite.Connection, row_ids: Collection[int]) -> None:
+    """Let some messages be counted and shown no more; to be called before they change."""
+    ids = json.dumps(list(row_ids))
+    await _sql.uncount(tx, ids=ids)
+    await _sql.empty_turns(tx, ids=ids)
+    await hide_from_tools(tx, row_ids)
+    await _sql.drop_lines(tx, ids=ids)
+    await _sql.drop_reminder_lines(tx, ids=ids)
+    await _sql.blank_sent_reminders(tx, ids=ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,18 +293,58 @@ async def chat_rows(tx: aiosqlite.Connection, chats: Iterable[Chat]) -> list[int
     return [row["id"] async for row in _sql.chat_rows(tx, chats=keys)]
 
 
+@dataclass(frozen=True, slots=True)
+class Quoting:
+    """What repeats some texts."""
+
+    messages: frozenset[int]
+    """The account's own, by their rows."""
+    lines: frozenset[tuple[int, int]]
+    """Those of answers, by turn and position."""
+    tools: frozenset[int]
+    """What tools were asked and told, by turn."""
+
+
+NOTHING = Quoting(frozenset(), frozenset(), frozenset())
+
+
+async def quoting(
+    connection: aiosqlite.Connection, where: Heard, texts: Collection[str]
+) -> Quoting:
+    """Return which of the account's answers, and of what tools told, repeat some texts."""
+    if not where.chat_ids or not Repeats(texts):
+        return NOTHING
+    return await visit(connection, partial(_quoting, where=where, texts=texts))
+
+
+def _quoting(connection: sqlite3.Connection, where: Heard, texts: Collection[str]) -> Quoting:
+    key = {"chat_ids": where.chat_ids_json, "since": where.since}
+    own = run(connection, (_sql.own_texts, key))
+    lines = run(connection, (_sql.answer_lines, key))
+    # Nearly every answer stands in both.
+    repeats, told = Repeats(texts), {row["text"] for row in (*own, *lines)}
+    quotes = {text for text in told if repeats.stands_in(text)}
+    return Quoting(
+        messages=frozenset(row["id"] for row in own if row["text"] in quotes),
+        lines=frozenset((row[0], row[1]) for row in lines if row["text"] in quotes),
+        tools=turns_quoting(connection, where.chat_ids_json, where.since, texts),
+    )
+
+
 async def drop_quotes(tx: aiosqlite.Connection, where: Heard, texts: Iterable[str]) -> None:
     """Let the account's answers lose their text if they quote, and what tools told likewise."""
-    quotable = sorted({text for text in texts if len(text) >= QUOTED_CHARS})
-    if quotable and where.chat_ids:
-        quote = {
-            "chat_ids": where.chat_ids_json,
-            "since": where.since,
-            "texts": json.dumps(quotable),
-        }
-        await _sql.drop_quoting_answers(tx, **quote)
-        await _sql.blank_quoting_messages(tx, **quote)
-        await drop_quoting_tools(tx, where.chat_ids_json, where.since, quotable)
+    quoted = frozenset(texts)
+    await drop_quoting(tx, await quoting(tx, where, quoted), quoted)
+
+
+async def drop_quoting(tx: aiosqlite.Connection, found: Quoting, texts: Collection[str]) -> None:
+    """Let what repeats some texts lose its own, as it was found."""
+    if found == NOTHING:
+        return
+    lines = [{"turn_id": turn, "position": position} for turn, position in found.lines]
+    await _sql.drop_answer_lines(tx, lines)
+    await _sql.blank_answers(tx, ids=json.dumps(sorted(found.messages)))
+    await drop_quoting_tools(tx, found.tools, texts)
 
 
 async def set_apart(tx: aiosqlite.Connection, row_id: int, at: int) -> list[str]:
@@ -283,9 +356,33 @@ async def set_apart(tx: aiosqlite.Connection, row_id: int, at: int) -> list[str]
     row = await _sql.of_row(tx, id=row_id)
     if row is None or row["forgotten_at"] is not None or row["recalled_at"] is not None:
         return []
+    await _hide(tx, [row_id])
+    await _sql.drop_reminders(tx, ids=json.dumps([row_id]), at=at)
     await _sql.set_apart(tx, id=row_id, at=at)
-    await _hide(tx, row, at)
     return _quotable(row)
+
+
+async def erase_rows(tx: aiosqlite.Connection, row_ids: Collection[int], at: int) -> None:
+    """Let tombstones without text stay of some messages, whose sender has opted out.
+
+    What answers must not quote any more, ``quotable_texts`` tells before. Reminders that they asked
+    for are still sent.
+
+    Args:
+        tx: the write transaction.
+        row_ids: their rows.
+        at: UTC milliseconds.
+    """
+    await _hide(tx, row_ids)
+    await _sql.erase(tx, ids=json.dumps(list(row_ids)), at=at)
+
+
+async def quotable_texts(
+    connection: aiosqlite.Connection, row_ids: Collection[int]
+) -> frozenset[str]:
+    """Return what answers would quote of some messages."""
+    rows = _sql.said_by_rows(connection, ids=json.dumps(list(row_ids)))
+    return frozenset([text async for row in rows for text in _quotable(row)])
 
 
 def _quotable(row: aiosqlite.Row) -> list[str]:

@@ -14,7 +14,9 @@ from bot.store.database import Database
 from bot.store.entry_search import Candidate, candidates
 from bot.store.messages import (
     by_rows_call,
+    kept_call,
     newest_with_id_call,
+    quoted_message,
     stored_message,
     told_call,
     told_message,
@@ -75,6 +77,8 @@ class Moment:
     """What the purposes cost since the day began."""
     quotes: list[StoredMessage]
     """The quoted messages that are known, tombstones included."""
+    kept: frozenset[int]
+    """Rows of people who have opted out, kept for the turn that answers them."""
     recollection: Recollection
     """What the turn may remember."""
     candidates: list[Candidate]
@@ -91,15 +95,16 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
     chat, asker = wanted.chat, wanted.sender_id
     session = session_of(run(connection, session_call(chat)))
     calls = (
-        by_rows_call(wanted.row_ids),
+        by_rows_call(wanted.row_ids, kept=True),
         recent_call(chat, min(max(wanted.turns, session.window_turns), wanted.most_turns)),
         load_call(chat, asker, wanted.now, wanted.day_start, wanted.started_at),
         name_call(chat),
         tokens_call(wanted.day_start, wanted.purposes),
+        kept_call(chat),
         *recollection_calls(chat, asker, cross_group=wanted.cross_group),
         *(newest_with_id_call(chat, quoted) for quoted in wanted.quoted_ids),
     )
-    rows, turns, load, name, tokens, readable, kept, crosses, *quotes = (
+    rows, turns, load, name, tokens, held, readable, kept, crosses, *quotes = (
         run(connection, call) for call in calls
     )
     recollection = recollection_of(readable, kept, crosses, chat.bot_id)
@@ -114,7 +119,8 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
         load=load_of(load[0]),
         chat_name=name_of(name),
         tokens=tokens[0][0],
-        quotes=[stored_message(row, chat) for found in quotes for row in found],
+        kept=frozenset(row["id"] for row in held),
+        quotes=[quoted_message(row, chat) for found in quotes for row in found],
         recollection=recollection,
         candidates=_candidates(connection, recollection, query, wanted.recalls),
     )

@@ -4,14 +4,17 @@ See ``docs/tools.md``, "Tools in the conversation".
 """
 
 import json
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import aiosqlite
 
+from bot.conversation.repeats import Repeats
 from bot.model import ToolRound, ToolUse
 from bot.store.queries import load
+from bot.store.sqlite import run
 
 _sql = load("tool_history")
 
@@ -58,34 +61,53 @@ async def erase_tools(tx: aiosqlite.Connection, chat_id: int) -> None:
     await _drop(tx, [row["id"] async for row in _sql.of_chat(tx, chat_id=chat_id)])
 
 
-async def hide_from_tools(tx: aiosqlite.Connection, message_id: int) -> None:
-    """Let results that show a message lose their text, and a turn that is gone with its question
-    all that it knows of tools.
+async def hide_from_tools(tx: aiosqlite.Connection, message_ids: Collection[int]) -> None:
+    """Let results that show some messages lose their text, and turns that are gone with their
+    question all that they know of tools.
 
-    To be called before the lines of the message go.
+    To be called before the lines of the messages go.
     """
-    rows = [row async for row in _sql.showing(tx, message_id=message_id)]
+    rows = [r async for r in _sql.showing(tx, message_ids=json.dumps(list(message_ids)))]
     await _drop(tx, [row["id"] for row in rows if row["state"] == "recalled"])
     for row in rows:
         if row["state"] != "recalled":
-            await _keep(tx, row, lambda one: without_shown(one, [message_id]))
+            await _keep(tx, row, lambda one: without_shown(one, message_ids))
+
+
+def turns_quoting(
+    connection: sqlite3.Connection, chat_ids_json: str, since: int, texts: Collection[str]
+) -> frozenset[int]:
+    """Return the turns whose calls of tools, or what these gave, quote.
+
+    Args:
+        connection: any.
+        chat_ids_json: the rows of the chats, as JSON.
+        since: the earliest start of a turn, UTC milliseconds.
+        texts: what is looked for.
+    """
+    taken = _repeats(texts)
+    rows = run(connection, (_sql.since, {"chat_ids": chat_ids_json, "since": since}))
+    return frozenset(
+        row["id"]
+        for row in rows
+        if any(_without_quotes(one, taken) != one for one in rounds_in(row["tools"]))
+    )
+
+
+def _repeats(texts: Collection[str]) -> Repeats:
+    # Results are often lines of JSON themselves.
+    escaped = (json.dumps(text, ensure_ascii=False)[1:-1] for text in texts)
+    return Repeats((*texts, *escaped))
 
 
 async def drop_quoting_tools(
-    tx: aiosqlite.Connection, chat_ids_json: str, since: int, texts: Sequence[str]
+    tx: aiosqlite.Connection, turn_ids: Collection[int], texts: Collection[str]
 ) -> None:
-    """Let calls and results lose their text if they quote.
-
-    Args:
-        tx: the write transaction.
-        chat_ids_json: the rows of the chats, as JSON.
-        since: the earliest start of a turn, UTC milliseconds.
-        texts: what is gone.
-    """
-    # Results are often lines of JSON themselves.
-    taken = {*texts, *(json.dumps(text, ensure_ascii=False)[1:-1] for text in texts)}
-    async for row in _sql.since(tx, chat_ids=chat_ids_json, since=since):
-        await _keep(tx, row, lambda one: _without_quotes(one, taken))
+    """Let calls and results of some turns lose their text if they quote."""
+    if turn_ids:
+        taken = _repeats(texts)
+        async for row in _sql.some(tx, turn_ids=json.dumps(sorted(turn_ids))):
+            await _keep(tx, row, lambda one: _without_quotes(one, taken))
 
 
 async def _keep(
@@ -107,12 +129,9 @@ def without_shown(one: ToolRound, message_ids: Collection[int]) -> ToolRound:
     return replace(one, uses=tuple(uses))
 
 
-def _without_quotes(one: ToolRound, taken: Collection[str]) -> ToolRound:
+def _without_quotes(one: ToolRound, taken: Repeats) -> ToolRound:
     """Return a round without what quotes; its calls stay, for results need them."""
-
-    def quotes(text: str) -> bool:
-        return any(each in text for each in taken)
-
+    quotes = taken.stands_in
     uses = (
         replace(use, arguments="{}", result=RECALLED_RESULT)
         if quotes(use.arguments) or quotes(use.result)

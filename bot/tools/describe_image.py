@@ -69,7 +69,9 @@ class DescribeImage:
         """Return the description as a line of JSON; a picture that cannot be seen is no error."""
         app, chat = surroundings.app, surroundings.scene.chat
         number = _whole(arguments.get("number", 1), "number")
-        stored = await _message(app, chat, _whole(arguments.get("message_id"), "message_id"))
+        row_id = _whole(arguments.get("message_id"), "message_id")
+        is_asked = any(row_id == one.row_id for one in surroundings.scene.question.messages)
+        stored = await _message(app, chat, row_id, is_asked=is_asked)
         count = len(pictures(stored.message.segments))
         if number > count:
             raise ToolError(f"这条消息只有 {count} 张图片")
@@ -87,12 +89,13 @@ def _whole(value: object, name: str) -> int:
     return int(text)
 
 
-async def _message(app: App, chat: Chat, row_id: int) -> StoredMessage:
+async def _message(app: App, chat: Chat, row_id: int, *, is_asked: bool) -> StoredMessage:
     """Return a message of this chat that has pictures: the one named, or the one that it quotes.
 
     A row of another chat is answered like one that does not exist.
     """
-    found = [s for s in await messages_by_rows(app.db, [row_id]) if s.message.chat == chat]
+    rows = await messages_by_rows(app.db, [row_id], kept=is_asked)
+    found = [stored for stored in rows if stored.message.chat == chat]
     if not found or found[0].message.kind != "chat":
         raise ToolError("这个聊天里没有这条消息，或已撤回")
     for stored in (found[0], await _quoted(app, found[0])):

@@ -86,7 +86,9 @@ async def _joined_at(app: App, chat: Chat, member: Membership) -> int | None:
 
 
 async def _line(app: App, chat: Chat, member: Membership, joined_at: int | None) -> str:
-    names = await called_in(app.db, chat, member.user_id, NAMES)
+    # Of who has opted out, only what everybody sees today.
+    is_recorded = not app.opt_outs.has(chat.bot_id, member.user_id)
+    names = await called_in(app.db, chat, member.user_id, NAMES) if is_recorded else []
     zone = app.config.timezone
     at = joined_at or member.joined_at
     line: dict[str, object] = {
@@ -101,4 +103,4 @@ async def _line(app: App, chat: Chat, member: Membership, joined_at: int | None)
     }
     if member.left_at is not None:
         line["left"] = local_date(member.left_at, zone)
-    return json_line({key: value for key, value in line.items() if value != ""})
+    return json_line({key: value for key, value in line.items() if value not in ("", [])})

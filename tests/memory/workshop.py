@@ -173,7 +173,8 @@ class Workshop:
             )
             for text in texts
         ]
-        return [receipt.row_id for receipt in await store_arrivals(self.app.db, arrivals)]
+        receipts = await store_arrivals(self.app.db, arrivals, self.app.opt_outs)
+        return [receipt.row_id for receipt in receipts]
 
     async def chatter(
         self, count: int, chat: Chat = GROUP, start: int = 1, people: Sequence[str] = (FISH, BEAR)

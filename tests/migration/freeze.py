@@ -40,11 +40,12 @@ from bot.store.alerts import claim_alert
 from bot.store.database import Database, open_database
 from bot.store.entry_vectors import keep_entries, next_entries
 from bot.store.images import Description, keep_description
-from bot.store.ingest import Receipt
+from bot.store.ingest import Arrival, Receipt, store_arrivals
 from bot.store.lessons import keep_lessons
 from bot.store.memory import StreamWriter, rewrite
 from bot.store.messages import Recall, recall_message, replace_text
 from bot.store.migrate import read_steps
+from bot.store.opt_outs import open_opt_outs
 from bot.store.reminders import add_reminder
 from bot.store.sessions import Progress, keep_progress, session_state
 from bot.store.settings import open_settings
@@ -78,6 +79,9 @@ from tests.store.rows import (
 )
 
 FOLDER = Path(__file__).parent
+
+SHY = "30007"
+"""Does not want to be recorded."""
 
 VECTOR = np.full(8, 0.125**0.5, np.float32)
 """What every message means here."""
@@ -134,6 +138,18 @@ async def _fill(db: Database) -> None:
     await _fill_snapshots(db)
     await _fill_tools(db, receipts)
     await _fill_vectors(db)
+    await _fill_opt_outs(db)
+
+
+async def _fill_opt_outs(db: Database) -> None:
+    """Let somebody opt out, and then speak, to the bot and to others."""
+    opt_outs = await open_opt_outs(db)
+    await opt_outs.add(Member(BOT, SHY), at=NOON + 2 * MINUTE)
+    words = (
+        said("不要记我", id="720", by=SHY, at=NOON + 3 * MINUTE),
+        said("在吗", id="721", by=SHY, at=NOON + 4 * MINUTE, mentions=(BOT,)),
+    )
+    await store_arrivals(db, [Arrival(one) for one in words], opt_outs)
 
 
 async def _fill_vectors(db: Database) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bot.memory.checks import without_named
 from bot.memory.repair import repair_request
 from bot.memory.verdict import Added, Checked, Proven, Summarised, Superseded
 from bot.model import Quoted
@@ -242,6 +243,17 @@ def test_people_who_opted_out_are_not_named():
     result = checked(answer, batch_of("group", TALK), opted_out=frozenset({"30005"}))
     assert result.changes == ()
     assert dict(result.reasons) == {"opted-out": 3}
+
+
+def test_what_names_who_opts_out_meanwhile_does_not_stand():
+    batch = batch_of("group", TALK)
+    answer = group(fact("30001 说：30002 要走", 1), fact("聚餐", 1), summary="30002 要走")
+    result = checked(answer, batch)
+    assert len(result.changes) == 3
+    standing = without_named(result.changes, batch, frozenset({"30002"}))
+    assert [one.text for one in standing if isinstance(one, Added)] == ["聚餐"]
+    assert len(standing) == 1
+    assert without_named(result.changes, batch, frozenset({"30009"})) == result.changes
 
 
 # Texts

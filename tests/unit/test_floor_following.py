@@ -51,3 +51,14 @@ def test_what_comes_after_the_debounce_does_not():
 
 def test_nothing_is_joined_where_nobody_waits():
     assert not Floor().join(stored(1, "30001"), PACE, now=NOW)
+
+
+def test_a_message_would_join_exactly_where_it_joins():
+    floor = Floor()
+    follower = stored(2, "30001")
+    assert not floor.would_join(follower.message, PACE, now=NOW)
+    floor.offer(stored(1, "30001"), addressed=True, now=NOW)
+    for waited, joins in ((0, True), (PACE.debounce_ms, True), (PACE.debounce_ms + 1, False)):
+        assert floor.would_join(follower.message, PACE, now=NOW + waited) is joins
+    assert not floor.would_join(stored(3, "30002").message, PACE, now=NOW)
+    assert floor.join(follower, PACE, now=NOW + PACE.debounce_ms)

@@ -15,6 +15,7 @@ from bot.conversation.policy import (
     Standing,
     is_addressed,
     is_admitted,
+    is_kept_for_turn,
     should_reply,
 )
 from bot.model import EVERYONE, Chat, Message, Segment, Sender
@@ -262,3 +263,25 @@ def test_a_reply_is_given_only_to_who_speaks_to_the_bot(
     if verdict.answering == "consider":
         assert not addressed
         assert mode == "auto"
+
+
+# Who has opted out
+
+
+def test_what_is_said_to_the_bot_is_kept_for_its_turn():
+    assert is_kept_for_turn(message("小忆 在吗"), False, NAMES)
+    assert is_kept_for_turn(message("在吗", chat=PRIVATE), False, NAMES)
+    assert is_kept_for_turn(message("在吗"), True, NAMES)
+    assert not is_kept_for_turn(message("在吗"), False, NAMES)
+
+
+def test_neither_a_command_nor_what_is_too_old_to_be_answered_is_kept():
+    assert not is_kept_for_turn(message("小忆", kind="command"), False, NAMES)
+    assert not is_kept_for_turn(message("小忆", received_at=NOW + FRESH_MS + 1), False, NAMES)
+
+
+def test_what_left_no_text_is_neither_answered_nor_considered():
+    for mode in ("mention", "auto"):
+        verdict = should_reply(message("小忆 在吗"), replace(FINE, is_blank=True), mode, NAMES, NOW)
+        assert verdict.answering == "ignore"
+        assert not verdict.may_follow

@@ -190,7 +190,9 @@ WHERE given_at < :due_before OR (:due_before > 0 AND given_at > :at + 60000);
 -- It did not reach anybody after all.
 DELETE FROM notices WHERE kind = :notice AND chat_id = (
     SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
-);
+) AND (:user_id IS NULL OR member_id = (
+    SELECT id FROM members WHERE bot_id = :bot_id AND user_id = :user_id
+));
 
 -- name: keep_request!
 -- A friend request or an invitation waits for an operator.

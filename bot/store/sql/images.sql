@@ -8,8 +8,9 @@ SELECT description, model FROM image_descriptions WHERE hash = :hash ORDER BY at
 
 -- name: standing^
 -- A message of which something may be kept.
-SELECT text, segments FROM messages
-WHERE id = :message_id AND recalled_at IS NULL AND forgotten_at IS NULL AND text <> '';
+SELECT text, segments FROM messages JOIN members AS m ON m.id = member_id
+WHERE messages.id = :message_id AND recalled_at IS NULL AND forgotten_at IS NULL AND text <> ''
+  AND messages.id > m.hidden_until;
 
 -- name: keep!
 -- Keep what a model says of a picture.

@@ -61,6 +61,14 @@ ON CONFLICT (member_id, coalesce(chat_id, 0), name) DO UPDATE
 SET first_seen = min(first_seen, excluded.first_seen),
     last_seen = max(last_seen, excluded.last_seen);
 
+-- name: quoted^
+-- What a message quotes, as far as it tells whether that is the account's own.
+SELECT direction FROM messages
+WHERE chat_id = (
+    SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+) AND platform_id = :reply_to
+ORDER BY sent_at DESC LIMIT 1;
+
 -- name: newest_id$
 -- Row ids above it are what this transaction adds.
 SELECT coalesce(max(id), 0) FROM messages;
@@ -71,12 +79,13 @@ SELECT coalesce(max(id), 0) FROM messages;
 -- or received within 60 s it is one row.
 INSERT INTO messages (
     chat_id, member_id, platform_id, direction, kind, sent_at, received_at, local_date, sequence,
-    sender_name, sender_role, segments, text, reply_to, mentions, temporary_group, counted
+    sender_name, sender_role, segments, text, reply_to, mentions, temporary_group, counted,
+    forgotten_at, kept_until
 )
 SELECT
     c.id, m.id, :platform_id, :direction, :message_kind, :sent_at, :received_at, :local_date,
     :sequence, :sender_name, :role, :segments, :text, :reply_to, :mentions, :temporary_group,
-    :counted
+    :counted, :forgotten_at, :kept_until
 FROM chats AS c, members AS m
 WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
   AND m.bot_id = :bot_id AND m.user_id = :user_id
@@ -107,7 +116,7 @@ WHERE direction = 'outbound' AND platform_id = :platform_id
 -- A recall that came first takes the text of the message it waited for, not of the next with its id.
 UPDATE messages
 SET recalled_at = early.recalled_at, recalled_by = early.recalled_by, text = '', segments = '[]',
-    mentions = '[]', counted = 0
+    mentions = '[]', counted = 0, kept_until = NULL
 FROM early_recalls AS early
 WHERE messages.id > :newest_id AND messages.recalled_at IS NULL
   AND early.chat_id = messages.chat_id AND early.platform_id = messages.platform_id

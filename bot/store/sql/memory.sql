@@ -267,9 +267,9 @@ INSERT INTO revisions (stream_id, task_id, at, by, why, before, after)
 VALUES (:stream_id, :task_id, :at, :by, :why, :before, :after);
 
 -- name: was_read$
--- Whether any task has read as far as a message; what none has read, nothing rests on.
+-- Whether any task has read as far as one of some messages; what none has read, nothing rests on.
 SELECT 1 FROM messages AS m JOIN cursors AS k ON k.chat_id = m.chat_id
-WHERE m.id = :message_id AND k.last_id >= m.id
+WHERE m.id IN (SELECT value FROM json_each(:message_ids)) AND k.last_id >= m.id
 LIMIT 1;
 
 -- name: emptied_answers
@@ -284,40 +284,47 @@ WHERE m.chat_id IN (SELECT value FROM json_each(:chat_ids)) AND m.sent_at >= :si
     OR EXISTS (SELECT 1 FROM ending_messages AS e WHERE e.message_id = m.id));
 
 -- name: leaning_streams
--- Streams whose entries, endings or summary rest on a message.
+-- Streams whose entries, endings or summary rest on some messages.
 SELECT e.stream_id FROM proof_messages AS pm
 JOIN proofs AS p ON p.id = pm.proof_id
 JOIN entries AS e ON e.id = p.entry_id
-WHERE pm.message_id = :message_id
+WHERE pm.message_id IN (SELECT value FROM json_each(:message_ids))
 UNION
-SELECT stream_id FROM summary_messages WHERE message_id = :message_id
+SELECT stream_id FROM summary_messages
+WHERE message_id IN (SELECT value FROM json_each(:message_ids))
 UNION
 SELECT e.stream_id FROM ending_messages AS em JOIN entries AS e ON e.id = em.entry_id
-WHERE em.message_id = :message_id;
+WHERE em.message_id IN (SELECT value FROM json_each(:message_ids));
 
 -- name: streams_beside
--- Every stream of the chat in which a message was said: no other can ever have told of it.
-SELECT id AS stream_id FROM streams
-WHERE chat_id = (SELECT chat_id FROM messages WHERE id = :message_id);
+-- Every stream of the chats in which some messages were said: no other can ever have told of them.
+SELECT id AS stream_id FROM streams WHERE chat_id IN (
+    SELECT chat_id FROM messages WHERE id IN (SELECT value FROM json_each(:message_ids))
+);
 
 -- name: drop_proofs!
 -- A proof falls with any of its messages, and all proofs of an entry with the one that has what it
 -- was made from.
 DELETE FROM proofs
-WHERE id IN (SELECT proof_id FROM proof_messages WHERE message_id = :message_id)
-   OR entry_id IN (
-       SELECT p.entry_id FROM proof_messages AS pm JOIN proofs AS p ON p.id = pm.proof_id
-       WHERE pm.message_id = :message_id AND p.derived = 1
-   );
+WHERE id IN (
+    SELECT proof_id FROM proof_messages
+    WHERE message_id IN (SELECT value FROM json_each(:message_ids))
+) OR entry_id IN (
+    SELECT p.entry_id FROM proof_messages AS pm JOIN proofs AS p ON p.id = pm.proof_id
+    WHERE pm.message_id IN (SELECT value FROM json_each(:message_ids)) AND p.derived = 1
+);
 
 -- name: drop_reasons!
 -- Why an entry ended is told in the words of the messages that say so.
 UPDATE entries SET ended_why = ''
-WHERE id IN (SELECT entry_id FROM ending_messages WHERE message_id = :message_id);
+WHERE id IN (
+    SELECT entry_id FROM ending_messages
+    WHERE message_id IN (SELECT value FROM json_each(:message_ids))
+);
 
 -- name: drop_endings!
 -- An entry stays ended, with what is left of the messages that say so.
-DELETE FROM ending_messages WHERE message_id = :message_id;
+DELETE FROM ending_messages WHERE message_id IN (SELECT value FROM json_each(:message_ids));
 
 -- name: drop_unproven!
 -- An entry falls with its last proof, and its text with it.
@@ -326,17 +333,21 @@ WHERE stream_id = :stream_id AND NOT EXISTS (SELECT 1 FROM proofs WHERE entry_id
   AND (ended_at IS NULL OR text <> '');
 
 -- name: rests_on$
--- Whether a summary was made from a message.
-SELECT 1 FROM summary_messages WHERE stream_id = :stream_id AND message_id = :message_id;
+-- Whether a summary was made from one of some messages.
+SELECT 1 FROM summary_messages
+WHERE stream_id = :stream_id AND message_id IN (SELECT value FROM json_each(:message_ids))
+LIMIT 1;
 
 -- name: blank_later_summaries!
--- Summaries of each stream's revisions since the first that read the message for one.
+-- Summaries of each stream's revisions since the first that read one of some messages. Looking for
+-- their digits first spares reading most of the JSON.
 WITH reading (stream_id, since) AS (
     SELECT r.stream_id, min(r.id) FROM revisions AS r
     WHERE r.stream_id IN (SELECT value FROM json_each(:stream_ids))
-      AND instr(r.after, :message_id) > 0
+      AND EXISTS (SELECT 1 FROM json_each(:message_ids) WHERE instr(r.after, value) > 0)
       AND EXISTS (
-          SELECT 1 FROM json_each(r.after, '$.summary.messages') AS m WHERE m.value = :message_id
+          SELECT 1 FROM json_each(r.after, '$.summary.messages') AS m
+          WHERE m.value IN (SELECT value FROM json_each(:message_ids))
       )
     GROUP BY r.stream_id
 )
@@ -347,22 +358,35 @@ WHERE revisions.stream_id = reading.stream_id AND revisions.id >= reading.since
   AND (json_type(before, '$.summary') IS NOT NULL OR json_type(after, '$.summary') IS NOT NULL);
 
 -- name: blank_revisions!
--- The record of changes no longer tells what rested on the message. Looking for its digits first
--- spares reading most of the JSON.
+-- The record of changes no longer tells what rested on some messages. Looking for their digits
+-- first spares reading most of the JSON.
 UPDATE revisions SET before = '{}', after = '{}'
 WHERE stream_id IN (SELECT value FROM json_each(:stream_ids))
-  AND (instr(before, :message_id) > 0 OR instr(after, :message_id) > 0)
+  AND EXISTS (
+      SELECT 1 FROM json_each(:message_ids)
+      WHERE instr(before, value) > 0 OR instr(after, value) > 0
+  )
   AND EXISTS (
       SELECT 1 FROM json_tree(json_array(json(before), json(after)))
-      WHERE atom = :message_id AND (fullkey LIKE '%.proofs%' OR fullkey LIKE '%.messages%')
+      WHERE atom IN (SELECT value FROM json_each(:message_ids))
+        AND (fullkey LIKE '%.proofs%' OR fullkey LIKE '%.messages%')
   );
 
 -- name: names_of_chat
--- Every name that each member of a chat has or had.
+-- Every name that each member of a chat has or had. Of who has opted out no new one becomes history,
+-- so the names of today are added.
 SELECT m.user_id, n.name FROM names AS n
 JOIN members AS m ON m.id = n.member_id
 JOIN memberships AS s ON s.member_id = m.id AND s.chat_id = :chat_id
-WHERE n.chat_id = :chat_id OR n.chat_id IS NULL;
+WHERE n.chat_id = :chat_id OR n.chat_id IS NULL
+UNION ALL
+SELECT m.user_id, nullif(m.nickname, '') FROM members AS m
+JOIN memberships AS s ON s.member_id = m.id AND s.chat_id = :chat_id
+WHERE m.opted_out_at > 0 AND m.nickname <> ''
+UNION ALL
+SELECT m.user_id, s.card FROM members AS m
+JOIN memberships AS s ON s.member_id = m.id AND s.chat_id = :chat_id
+WHERE m.opted_out_at > 0 AND s.card <> '';
 
 -- name: admins_of_chat
 -- Its owner and admins as last shown.
@@ -370,11 +394,12 @@ SELECT m.user_id FROM memberships AS s JOIN members AS m ON m.id = s.member_id
 WHERE s.chat_id = :chat_id AND s.role IN ('owner', 'admin') AND s.left_at IS NULL;
 
 -- name: gone_among
--- Which messages of a list were recalled or forgotten meanwhile, or lost their text with one that
--- was.
-SELECT id FROM messages
-WHERE id IN (SELECT value FROM json_each(:message_ids))
-  AND (recalled_at IS NOT NULL OR forgotten_at IS NOT NULL OR (direction = 'outbound' AND segments = '[]'));
+-- Which messages of a list were recalled, forgotten or hidden meanwhile, or lost their text with one
+-- that was.
+SELECT messages.id FROM messages JOIN members AS m ON m.id = member_id
+WHERE messages.id IN (SELECT value FROM json_each(:message_ids))
+  AND (recalled_at IS NOT NULL OR forgotten_at IS NOT NULL OR messages.id <= m.hidden_until
+      OR (direction = 'outbound' AND segments = '[]'));
 
 -- name: cursors_of
 -- How far each task has read in a chat.

@@ -19,9 +19,11 @@ ORDER BY rowid DESC LIMIT :limit;
 -- What of some rows may be found: of this chat, within bounds.
 SELECT m.id, m.sent_at, m.text FROM json_each(:ids) AS j
 CROSS JOIN messages AS m ON m.id = j.value
+JOIN members AS p ON p.id = m.member_id
 WHERE m.chat_id = :chat_id AND (:member_id IS NULL OR m.member_id = :member_id)
   AND m.sent_at >= :since AND m.sent_at < :until
-  AND m.kind = 'chat' AND m.text <> '' AND m.recalled_at IS NULL AND m.forgotten_at IS NULL;
+  AND m.kind = 'chat' AND m.text <> '' AND m.recalled_at IS NULL AND m.forgotten_at IS NULL
+  AND m.id > p.hidden_until;
 
 -- name: times
 -- When some rows were said.

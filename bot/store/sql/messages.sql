@@ -5,7 +5,7 @@ SELECT messages.*, m.user_id, m.anonymous
 FROM messages JOIN members AS m ON m.id = messages.member_id
 WHERE chat_id = (
     SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
-) AND recalled_at IS NULL AND forgotten_at IS NULL
+) AND recalled_at IS NULL AND forgotten_at IS NULL AND messages.id > m.hidden_until
 ORDER BY sent_at DESC, messages.id DESC
 LIMIT :limit;
 
@@ -25,11 +25,11 @@ WHERE messages.id IN (
         ORDER BY sent_at DESC, id DESC
         LIMIT :limit
     ) WHERE id > :after_id
-) AND recalled_at IS NULL AND forgotten_at IS NULL;
+) AND recalled_at IS NULL AND forgotten_at IS NULL AND messages.id > m.hidden_until;
 
 -- name: newest_with_id^
 -- Platform ids are reused; the newest row with one is meant.
-SELECT messages.*, m.user_id, m.anonymous
+SELECT messages.*, m.user_id, m.anonymous, messages.id <= m.hidden_until AS hidden
 FROM messages JOIN members AS m ON m.id = messages.member_id
 WHERE chat_id = (
     SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
@@ -45,7 +45,8 @@ JOIN members AS m ON m.id = messages.member_id
 JOIN chats AS c ON c.id = messages.chat_id
 WHERE messages.received_at >= :since AND messages.sent_at >= :since
   AND c.bot_id = :bot_id AND direction = 'inbound' AND messages.kind = 'chat'
-  AND recalled_at IS NULL AND forgotten_at IS NULL
+  AND recalled_at IS NULL AND (forgotten_at IS NULL OR kept_until IS NOT NULL)
+  AND messages.id > m.hidden_until
   AND NOT EXISTS (
       SELECT 1 FROM turn_lines AS l WHERE l.message_id = messages.id AND l.part = 'question'
   )
@@ -62,7 +63,8 @@ WHERE m.bot_id = :bot_id AND m.user_id IN (SELECT value FROM json_each(:user_ids
 
 -- name: replace_text!
 -- A merged forward is stored at once and its lines when they were fetched.
-UPDATE messages SET text = :text WHERE id = :id AND recalled_at IS NULL;
+UPDATE messages SET text = :text
+WHERE id = :id AND recalled_at IS NULL AND (forgotten_at IS NULL OR kept_until IS NOT NULL);
 
 -- name: blank!
 -- Messages of the bot keep no text, as when what they were made from was taken back meanwhile.
@@ -71,7 +73,8 @@ UPDATE messages SET text = '', segments = '[]' WHERE id IN (SELECT value FROM js
 -- name: take_back!
 -- A recall leaves a tombstone without text.
 UPDATE messages
-SET recalled_at = :at, recalled_by = :by, text = '', segments = '[]', mentions = '[]', counted = 0
+SET recalled_at = :at, recalled_by = :by, text = '', segments = '[]', mentions = '[]', counted = 0,
+    kept_until = NULL
 WHERE id = :id AND recalled_at IS NULL;
 
 -- name: set_apart!
@@ -87,13 +90,19 @@ SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer
 SELECT * FROM messages WHERE id = :id;
 
 -- name: uncount!
--- A recalled message no longer waits for reflection. While others wait, the times stay: at worst a
+-- Recalled messages no longer wait for reflection. While others wait, the times stay: at worst a
 -- task is due a little early.
 UPDATE cursors
-SET pending = max(0, pending - 1),
-    oldest_pending_at = CASE WHEN pending > 1 THEN oldest_pending_at END,
-    newest_pending_at = CASE WHEN pending > 1 THEN newest_pending_at END
-WHERE chat_id = :chat_id AND last_id < :id;
+SET pending = max(0, pending - gone.count),
+    oldest_pending_at = CASE WHEN pending > gone.count THEN oldest_pending_at END,
+    newest_pending_at = CASE WHEN pending > gone.count THEN newest_pending_at END
+FROM (
+    SELECT k.chat_id, k.task, count(*) AS count FROM json_each(:ids) AS j
+    CROSS JOIN messages AS m ON m.id = j.value AND m.counted = 1
+    CROSS JOIN cursors AS k ON k.chat_id = m.chat_id AND k.last_id < m.id
+    GROUP BY k.chat_id, k.task
+) AS gone
+WHERE cursors.chat_id = gone.chat_id AND cursors.task = gone.task;
 
 -- name: keep_early_recall!
 -- A recall that came before its message.
@@ -107,15 +116,15 @@ ON CONFLICT (chat_id, platform_id) DO UPDATE SET recalled_at = excluded.recalled
 DELETE FROM early_recalls WHERE recalled_at < :before;
 
 -- name: drop_lines!
--- The lines and quotes of a recalled message leave every stored turn.
-DELETE FROM turn_lines WHERE message_id = :id;
+-- The lines and quotes of recalled messages leave every stored turn.
+DELETE FROM turn_lines WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: drop_reminder_lines!
--- So do those of the reminders that were made from it.
+-- So do those of the reminders that were made from them.
 DELETE FROM turn_lines WHERE message_id IN (
     SELECT r.sent_row FROM reminder_messages AS rm
     JOIN reminders AS r ON r.id = rm.reminder_id
-    WHERE rm.message_id = :id
+    WHERE rm.message_id IN (SELECT value FROM json_each(:ids))
 );
 
 -- name: blank_sent_reminders!
@@ -123,25 +132,30 @@ DELETE FROM turn_lines WHERE message_id IN (
 UPDATE messages SET text = '', segments = '[]' WHERE id IN (
     SELECT r.sent_row FROM reminder_messages AS rm
     JOIN reminders AS r ON r.id = rm.reminder_id
-    WHERE rm.message_id = :id
+    WHERE rm.message_id IN (SELECT value FROM json_each(:ids))
 );
 
 -- name: drop_reminders!
 -- Those that wait are not sent any more.
 UPDATE reminders SET state = 'dropped', text = '', ended_at = :at
 WHERE state = 'open' AND id IN (
-    SELECT reminder_id FROM reminder_messages WHERE message_id = :id
+    SELECT reminder_id FROM reminder_messages
+    WHERE message_id IN (SELECT value FROM json_each(:ids))
 );
 
 -- name: empty_turns!
 -- A turn whose question is gone leaves the conversation with its answer, also one that is being
 -- sent.
 UPDATE turns SET state = 'recalled'
-WHERE chat_id = :chat_id AND state IN ('sending', 'sent')
-  AND id IN (SELECT turn_id FROM turn_lines WHERE message_id = :id AND part = 'question')
+WHERE state IN ('sending', 'sent')
+  AND id IN (
+      SELECT turn_id FROM turn_lines
+      WHERE message_id IN (SELECT value FROM json_each(:ids)) AND part = 'question'
+  )
   AND NOT EXISTS (
       SELECT 1 FROM turn_lines AS rest
-      WHERE rest.turn_id = turns.id AND rest.part = 'question' AND rest.message_id <> :id
+      WHERE rest.turn_id = turns.id AND rest.part = 'question'
+        AND rest.message_id NOT IN (SELECT value FROM json_each(:ids))
   );
 
 -- name: said_in
@@ -170,32 +184,65 @@ SELECT c.id FROM json_each(:chats) AS one
 JOIN chats AS c ON c.bot_id = one.value ->> 0 AND c.kind = one.value ->> 1
     AND c.peer_id = one.value ->> 2;
 
--- name: drop_quoting_answers!
--- Answers that quote what is gone lose their text.
-DELETE FROM turn_lines
-WHERE part = 'answer'
-  AND EXISTS (SELECT 1 FROM json_each(:texts) AS taken WHERE instr(text, taken.value) > 0)
-  AND turn_id IN (
-      SELECT id FROM turns
-      WHERE chat_id IN (SELECT value FROM json_each(:chat_ids)) AND started_at >= :since
-  );
+-- name: answer_lines
+-- The answers of turns in some chats since a moment.
+SELECT turn_id, position, text FROM turn_lines
+WHERE part = 'answer' AND turn_id IN (
+    SELECT id FROM turns
+    WHERE chat_id IN (SELECT value FROM json_each(:chat_ids)) AND started_at >= :since
+);
 
--- name: blank_quoting_messages!
--- So do the stored copies of those answers.
-UPDATE messages SET text = '', segments = '[]'
+-- name: own_texts
+-- What the account said in some chats since a moment.
+SELECT id, text FROM messages
 WHERE chat_id IN (SELECT value FROM json_each(:chat_ids)) AND sent_at >= :since
-  AND direction = 'outbound' AND text <> ''
-  AND EXISTS (SELECT 1 FROM json_each(:texts) AS taken WHERE instr(text, taken.value) > 0);
+  AND direction = 'outbound' AND text <> '';
+
+-- name: drop_answer_lines*!
+-- An answer that quotes what is gone loses its text.
+DELETE FROM turn_lines WHERE turn_id = :turn_id AND position = :position;
+
+-- name: blank_answers!
+-- So do the stored copies of such answers.
+UPDATE messages SET text = '', segments = '[]'
+WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: erase!
+-- Their sender has opted out: a tombstone without text and name stays of each.
+UPDATE messages
+SET text = '', segments = '[]', mentions = '[]', sender_name = '', counted = 0, kept_until = NULL,
+    forgotten_at = coalesce(forgotten_at, :at)
+WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: said_by_rows
+-- What some messages say.
+SELECT text, segments FROM messages WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: by_rows
--- Some messages as they stand now; recalled and forgotten ones are left out.
+-- Some messages as they stand now; recalled and forgotten ones are left out, and so is what is kept
+-- for one turn, unless it is asked for.
 SELECT messages.*, m.user_id, m.anonymous, c.bot_id, c.kind AS chat_kind, c.peer_id
 FROM messages
 JOIN members AS m ON m.id = messages.member_id
 JOIN chats AS c ON c.id = messages.chat_id
 WHERE messages.id IN (SELECT value FROM json_each(:ids))
-  AND recalled_at IS NULL AND forgotten_at IS NULL
+  AND recalled_at IS NULL AND (forgotten_at IS NULL OR (:kept AND kept_until IS NOT NULL))
+  AND messages.id > m.hidden_until
 ORDER BY messages.id;
+
+-- name: kept
+-- What is kept in a chat for the turn that answers it.
+SELECT id FROM messages WHERE kept_until IS NOT NULL AND kept_until > 0 AND chat_id = (
+    SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
+);
+
+-- name: as_it_is^
+-- A message, also one that is gone.
+SELECT messages.*, m.user_id, m.anonymous, c.bot_id, c.kind AS chat_kind, c.peer_id
+FROM messages
+JOIN members AS m ON m.id = messages.member_id
+JOIN chats AS c ON c.id = messages.chat_id
+WHERE messages.id = :id;
 
 -- name: private_peer_of_own$
 -- With whom the account had the private chat in which it sent a message last.
@@ -207,7 +254,7 @@ ORDER BY messages.id DESC LIMIT 1;
 -- name: erase_texts!
 -- All that was said in a chat so far loses its text; the rows stay.
 UPDATE messages
-SET text = '', segments = '[]', mentions = '[]', counted = 0,
+SET text = '', segments = '[]', mentions = '[]', counted = 0, kept_until = NULL,
     forgotten_at = coalesce(forgotten_at, :at)
 WHERE chat_id = :chat_id;
 

@@ -26,10 +26,11 @@ INSERT INTO reminder_messages (reminder_id, message_id)
 SELECT :id, value FROM json_each(:message_ids);
 
 -- name: gone_count$
--- How many messages of a list were recalled or forgotten.
-SELECT count(*) FROM messages
-WHERE id IN (SELECT value FROM json_each(:message_ids))
-  AND (recalled_at IS NOT NULL OR forgotten_at IS NOT NULL);
+-- How many messages of a list were recalled, forgotten or hidden; what is kept for its turn is not.
+SELECT count(*) FROM messages JOIN members AS m ON m.id = messages.member_id
+WHERE messages.id IN (SELECT value FROM json_each(:message_ids))
+  AND (recalled_at IS NOT NULL OR messages.id <= m.hidden_until
+      OR (forgotten_at IS NOT NULL AND kept_until IS NULL));
 
 -- name: forget_ended!
 -- Those that ended long ago.

@@ -24,11 +24,18 @@ ORDER BY t.id
 LIMIT :limit;
 
 -- name: lines_of
--- The lines of some turns, in their order, without those of messages that are gone.
+-- The lines of some turns, in their order, without those of messages that are gone, and none of a
+-- turn whose question is kept for it alone.
 SELECT l.turn_id, l.message_id, l.part, l.text
-FROM turn_lines AS l LEFT JOIN messages AS m ON m.id = l.message_id
+FROM turn_lines AS l
+LEFT JOIN messages AS m ON m.id = l.message_id
+LEFT JOIN members AS p ON p.id = m.member_id
 WHERE l.turn_id IN (SELECT value FROM json_each(:turn_ids))
-  AND m.recalled_at IS NULL AND m.forgotten_at IS NULL
+  AND m.recalled_at IS NULL AND m.forgotten_at IS NULL AND (m.id IS NULL OR m.id > p.hidden_until)
+  AND NOT EXISTS (
+      SELECT 1 FROM turn_lines AS q JOIN messages AS k ON k.id = q.message_id
+      WHERE q.turn_id = l.turn_id AND q.part = 'question' AND k.kept_until IS NOT NULL
+  )
   AND NOT (m.id IS NOT NULL AND m.direction = 'outbound' AND m.segments = '[]')
 ORDER BY l.turn_id, l.position;
 
@@ -39,10 +46,11 @@ FROM messages JOIN members AS m ON m.id = messages.member_id
 WHERE messages.id IN (SELECT value FROM json_each(:message_ids)) AND direction = 'inbound';
 
 -- name: gone_count$
--- How many of some messages were recalled, forgotten, or lost their text because they quote one.
-SELECT count(*) FROM messages
-WHERE id IN (SELECT value FROM json_each(:message_ids))
-  AND (recalled_at IS NOT NULL OR forgotten_at IS NOT NULL
+-- How many of some messages were recalled, forgotten or hidden, or lost their text because they quote
+-- one.
+SELECT count(*) FROM messages JOIN members AS m ON m.id = messages.member_id
+WHERE messages.id IN (SELECT value FROM json_each(:message_ids))
+  AND (recalled_at IS NOT NULL OR forgotten_at IS NOT NULL OR messages.id <= m.hidden_until
       OR (direction = 'outbound' AND segments = '[]'));
 
 -- name: move_summary!

@@ -2,8 +2,9 @@
 -- Where some messages of a chat stand; those that no search may show are absent.
 SELECT messages.id, sent_at FROM json_each(:ids) AS j
 CROSS JOIN messages ON messages.id = j.value
+JOIN members AS m ON m.id = messages.member_id
 WHERE chat_id = :chat_id AND kind = 'chat' AND text <> ''
-  AND recalled_at IS NULL AND forgotten_at IS NULL;
+  AND recalled_at IS NULL AND forgotten_at IS NULL AND messages.id > m.hidden_until;
 
 -- name: up_to
 -- A message and those before it, the nearest first.
@@ -12,6 +13,7 @@ SELECT messages.id, platform_id, direction, sent_at, received_at, local_date, se
 FROM messages JOIN members AS m ON m.id = messages.member_id
 WHERE chat_id = :chat_id AND (sent_at, messages.id) <= (:sent_at, :id)
   AND messages.kind = 'chat' AND text <> '' AND recalled_at IS NULL AND forgotten_at IS NULL
+  AND messages.id > m.hidden_until
 ORDER BY sent_at DESC, messages.id DESC
 LIMIT :limit;
 
@@ -22,6 +24,7 @@ SELECT messages.id, platform_id, direction, sent_at, received_at, local_date, se
 FROM messages JOIN members AS m ON m.id = messages.member_id
 WHERE chat_id = :chat_id AND (sent_at, messages.id) > (:sent_at, :id)
   AND messages.kind = 'chat' AND text <> '' AND recalled_at IS NULL AND forgotten_at IS NULL
+  AND messages.id > m.hidden_until
 ORDER BY sent_at, messages.id
 LIMIT :limit;
 
@@ -33,6 +36,7 @@ FROM messages JOIN members AS m ON m.id = messages.member_id
 WHERE chat_id = :chat_id AND platform_id = :platform_id AND sent_at <= :sent_at
   AND messages.id <> :id AND messages.kind = 'chat' AND text <> ''
   AND recalled_at IS NULL AND forgotten_at IS NULL
+  AND messages.id > m.hidden_until
 ORDER BY sent_at DESC LIMIT 1;
 
 -- name: latest
@@ -43,4 +47,5 @@ WHERE chat_id = :chat_id AND sent_at >= :since AND sent_at < :until
   AND (:sender_id IS NULL OR m.user_id = :sender_id)
   AND messages.id NOT IN (SELECT value FROM json_each(:hidden))
   AND messages.kind = 'chat' AND text <> '' AND recalled_at IS NULL AND forgotten_at IS NULL
+  AND messages.id > m.hidden_until
 ORDER BY sent_at DESC, messages.id DESC LIMIT :limit;

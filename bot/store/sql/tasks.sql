@@ -221,11 +221,18 @@ WHERE c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
 ORDER BY t.id DESC LIMIT :limit;
 
 -- name: batch_rows
--- The lowest rows above a cursor that a reflection may read.
+-- The lowest rows above a cursor that a reflection may read; no answers to who has opted out.
 SELECT messages.*, m.user_id, m.anonymous
 FROM messages JOIN members AS m ON m.id = messages.member_id
 WHERE chat_id = :chat_id AND messages.id > :after_id
   AND messages.kind = 'chat' AND recalled_at IS NULL AND forgotten_at IS NULL
+  AND messages.id > m.hidden_until
+  AND (direction = 'inbound' OR NOT EXISTS (
+      SELECT 1 FROM turn_lines AS l
+      JOIN turns AS t ON t.id = l.turn_id
+      JOIN members AS asker ON asker.id = t.member_id
+      WHERE l.message_id = messages.id AND l.part = 'answer' AND asker.opted_out_at > 0
+  ))
 ORDER BY messages.id
 LIMIT :limit;
 

@@ -24,12 +24,14 @@ UPDATE turns SET tools = '' WHERE id IN (SELECT value FROM json_each(:turn_ids))
 DELETE FROM tool_messages WHERE turn_id IN (SELECT value FROM json_each(:turn_ids));
 
 -- name: showing
--- Turns of which a tool showed a message, or that answered it.
+-- Turns of which a tool showed one of some messages, or that answered one.
 SELECT id, state, tools FROM turns
 WHERE tools <> '' AND id IN (
-    SELECT turn_id FROM tool_messages WHERE message_id = :message_id
+    SELECT turn_id FROM tool_messages
+    WHERE message_id IN (SELECT value FROM json_each(:message_ids))
     UNION
-    SELECT turn_id FROM turn_lines WHERE message_id = :message_id AND part = 'question'
+    SELECT turn_id FROM turn_lines
+    WHERE message_id IN (SELECT value FROM json_each(:message_ids)) AND part = 'question'
 );
 
 -- name: since
@@ -37,6 +39,10 @@ WHERE tools <> '' AND id IN (
 SELECT id, tools FROM turns
 WHERE tools <> '' AND chat_id IN (SELECT value FROM json_each(:chat_ids))
   AND started_at >= :since;
+
+-- name: some
+-- Some turns that used tools.
+SELECT id, tools FROM turns WHERE tools <> '' AND id IN (SELECT value FROM json_each(:turn_ids));
 
 -- name: of_chat
 -- Turns of a chat that used tools.

@@ -11,29 +11,33 @@ SELECT :embedder, :dimensions, coalesce(max(id), 0), coalesce(max(id), 0) + 1 FR
 -- name: newer
 -- Messages that came since.
 SELECT messages.id, chat_id, member_id, sent_at, messages.kind, text, sender_name,
-    recalled_at IS NOT NULL OR forgotten_at IS NOT NULL AS gone, c.access
-FROM messages JOIN chats AS c ON c.id = chat_id
+    recalled_at IS NOT NULL OR forgotten_at IS NOT NULL OR messages.id <= m.hidden_until AS gone,
+    c.access
+FROM messages JOIN chats AS c ON c.id = chat_id JOIN members AS m ON m.id = member_id
 WHERE messages.id > :newest ORDER BY messages.id LIMIT :limit;
 
 -- name: older
 -- Messages that were there before, the newest first.
 SELECT messages.id, chat_id, member_id, sent_at, messages.kind, text, sender_name,
-    recalled_at IS NOT NULL OR forgotten_at IS NOT NULL AS gone, c.access
-FROM messages JOIN chats AS c ON c.id = chat_id
+    recalled_at IS NOT NULL OR forgotten_at IS NOT NULL OR messages.id <= m.hidden_until AS gone,
+    c.access
+FROM messages JOIN chats AS c ON c.id = chat_id JOIN members AS m ON m.id = member_id
 WHERE messages.id < :oldest ORDER BY messages.id DESC LIMIT :limit;
 
 -- name: requested
 -- Messages whose text became another.
 SELECT messages.id, chat_id, member_id, sent_at, messages.kind, text, sender_name,
-    recalled_at IS NOT NULL OR forgotten_at IS NOT NULL AS gone, c.access
+    recalled_at IS NOT NULL OR forgotten_at IS NOT NULL OR messages.id <= m.hidden_until AS gone,
+    c.access
 FROM vector_requests JOIN messages ON messages.id = message_id
-JOIN chats AS c ON c.id = chat_id
+JOIN chats AS c ON c.id = chat_id JOIN members AS m ON m.id = member_id
 ORDER BY message_id LIMIT :limit;
 
 -- name: is_unchanged$
 -- Whether a message still says what was embedded.
-SELECT 1 FROM messages
-WHERE id = :id AND text = :text AND recalled_at IS NULL AND forgotten_at IS NULL;
+SELECT 1 FROM messages JOIN members AS m ON m.id = member_id
+WHERE messages.id = :id AND text = :text AND recalled_at IS NULL AND forgotten_at IS NULL
+  AND messages.id > m.hidden_until;
 
 -- name: drop_vector!
 -- It may have one of another space, or of an older text.

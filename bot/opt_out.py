@@ -1,0 +1,157 @@
+"""Opt out: somebody is not recorded any more, and what is kept of them is erased.
+
+See ``docs/memory.md``, "Opting out".
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from loguru import logger
+
+from bot.app import App
+from bot.errors import QunyiError
+from bot.model import Chat, Member, Scope, Shown
+from bot.store.erasing import (
+    Erasure,
+    Hidden,
+    Span,
+    blank_record,
+    chats_of,
+    erase_kept,
+    erase_lot,
+    hidden_members,
+    hidden_of,
+    kept_too_long,
+    leaning_span,
+    next_span,
+    scrub_entries,
+    streams_in,
+)
+from bot.store.ingest import KEPT_MS
+
+LOT_ROWS = 64
+"""So many messages are erased in one transaction."""
+
+FIRST_MESSAGES = 1_000
+"""Once so many messages are erased on which no memory rests, who opts out is told; the rest
+follows."""
+
+PAUSE_SECONDS = 0.02
+"""Between two transactions, so that messages that arrive do not wait for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What erasing came to so far."""
+
+    messages: int = 0
+    """How many lost their text."""
+    entries: int = 0
+    """How many remembered lines fell."""
+    is_whole: bool = True
+    """Whether nothing is left to erase; what is left is hidden."""
+
+
+async def opt_out(app: App, member: Member) -> Erased:
+    """Record somebody no more, hide all that is stored of theirs at once, and begin to erase it.
+
+    What memory and conversations made of it falls before this returns; if the rest is much, it is
+    erased beside.
+    """
+    await app.opt_outs.add(member, at=app.clock.now())
+    erased = await _erase(app, member, FIRST_MESSAGES)
+    if not erased.is_whole:
+        app.errands.begin(erase_hidden(app))
+    return erased
+
+
+async def opt_in(app: App, member: Member) -> bool:
+    """Record somebody again from now on; false if they were recorded."""
+    return await app.opt_outs.remove(member)
+
+
+async def erase_hidden(app: App) -> None:
+    """Erase what is hidden of everybody who opted out; a start goes on where the last run ended.
+
+    Errors end here: whatever is left stays hidden.
+    """
+    try:
+        for hidden in await hidden_members(app.db):
+            erased = await _erase(app, hidden.member)
+            logger.info("{} more messages of somebody who opted out are erased", erased.messages)
+    except (QunyiError, sqlite3.Error) as error:
+        cause = type(error).__name__
+        logger.error("what is hidden is erased at the next start: {}: {}", cause, error)
+
+
+async def _erase(app: App, member: Member, enough: int | None = None) -> Erased:
+    """Erase what is hidden of somebody: first what memory rests on, then row by row."""
+    hidden = await hidden_of(app.db, member)
+    if hidden is None:
+        return Erased()
+    chats = await chats_of(app.db, hidden)
+    # A turn in the making that shows something of theirs begins again, and finds it no more.
+    scope = Scope(member.bot_id, "member", member.user_id)
+    app.floor.renew_shown(Shown(frozenset(chats.values()), frozenset([scope])))
+    done = Erasure()
+    for chat_id, chat in chats.items():
+        leaning = await leaning_span(app.db, hidden, chat_id, chats)
+        done += await _erase_span(app, hidden, leaning, in_memory=True)
+        # One that began meanwhile may have read what the conversation still showed.
+        app.floor.renew_memory(chat)
+    for chat_id in chats:
+        await _blank_records(app, hidden, chat_id)
+    await app.patience.until_done(partial(scrub_entries, app.db))
+    swept = Erasure()
+    while (left := await hidden_of(app.db, member)) is not None:
+        # Who opts out again meanwhile has that done apart.
+        is_enough = enough is not None and swept.messages >= enough
+        if left.hidden_until != hidden.hidden_until or is_enough:
+            return _erased(done + swept, is_whole=False)
+        swept += await _erase_span(app, left, await next_span(app.db, left, chats))
+    return _erased(done + swept)
+
+
+def _erased(done: Erasure, *, is_whole: bool = True) -> Erased:
+    return Erased(done.messages, done.entries, is_whole)
+
+
+async def _erase_span(app: App, hidden: Hidden, span: Span, *, in_memory: bool = False) -> Erasure:
+    done = Erasure()
+    for lot in span.lots(LOT_ROWS):
+        step = partial(_erase_lot, app, hidden, lot, in_memory)
+        done += await app.patience.until_done(step)
+        await asyncio.sleep(PAUSE_SECONDS)
+    return done
+
+
+async def _erase_lot(app: App, hidden: Hidden, lot: Span, in_memory: bool) -> Erasure:
+    async with app.db.transaction() as tx:
+        done = await erase_lot(tx, hidden, lot, app.clock.now(), in_memory=in_memory)
+    app.floor.renew_shown(done.shown)
+    return done
+
+
+async def _blank_records(app: App, hidden: Hidden, chat_id: int) -> None:
+    for stream_id in await streams_in(app.db, chat_id):
+        await app.patience.until_done(partial(blank_record, app.db, hidden, stream_id))
+
+
+async def erase_what_was_kept(app: App) -> int:
+    """Erase what was kept for a turn that answered it, once its time is over; return how many."""
+    now, count = app.clock.now(), 0
+    while due := await kept_too_long(app.db, now=now, longest_ms=KEPT_MS, limit=LOT_ROWS):
+        async with app.db.transaction() as tx:
+            done = await erase_kept(tx, due, now)
+        app.floor.renew_shown(done.shown)
+        count += len(due)
+        _renew(app, due)
+    return count
+
+
+def _renew(app: App, rows: Mapping[int, Chat]) -> None:
+    for row_id, chat in rows.items():
+        app.floor.renew(chat, row_id)
