@@ -108,6 +108,11 @@ async def test_the_hottest_reads_sort_nothing(db: Database, name: str):
     assert not [step for step in plan if "TEMP B-TREE" in step], plan
 
 
+async def test_what_is_kept_for_a_turn_is_found_without_reading_its_chat(db: Database):
+    plan = await _plan(db, QUERIES["messages.kept"].sql)
+    assert any("messages_kept" in step for step in plan), plan
+
+
 async def test_a_scan_is_recognised_behind_an_alias(db: Database):
     sql = "SELECT * FROM turns AS t JOIN messages AS said ON said.text = t.error"
     assert _scanned(await _plan(db, sql), sql) == {"turns", "messages"}

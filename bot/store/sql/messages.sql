@@ -231,8 +231,9 @@ WHERE messages.id IN (SELECT value FROM json_each(:ids))
 ORDER BY messages.id;
 
 -- name: kept
--- What is kept in a chat for the turn that answers it.
-SELECT id FROM messages WHERE kept_until IS NOT NULL AND kept_until > 0 AND chat_id = (
+-- What is kept in a chat for the turn that answers it. Left to itself SQLite reads the whole chat.
+SELECT id FROM messages INDEXED BY messages_kept
+WHERE kept_until IS NOT NULL AND kept_until > 0 AND chat_id = (
     SELECT id FROM chats WHERE bot_id = :bot_id AND kind = :kind AND peer_id = :peer_id
 );
 
