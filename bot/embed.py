@@ -34,8 +34,11 @@ from bot.text import display_name
 
 LOT_ROWS = 64
 ENTRY_LOT_ROWS = 32
+LULL_LOT_ROWS = 16
+"""So many at a time between people who speak now and then: few of them meet one."""
+
 SMALL_LOT_ROWS = 8
-"""So many at a time while people speak all the time."""
+"""So many while people speak all the time."""
 
 PAUSE_SECONDS = 0.25
 """Between two lots, so that a backlog takes neither the processor nor the disk from anybody."""
@@ -68,7 +71,7 @@ async def embed_all(app: App) -> int:
     space = space or await enter_space(app.db, embedder_id, dimensions)
     count = 0
     while not await _is_spent(app, app.embedder):
-        most = LOT_ROWS if await app.lull.awaited() else SMALL_LOT_ROWS
+        most = await _lot_rows(app)
         lot = await next_lot(app.db, space, most)
         entries = await _next_entries(app, app.embedder, space, lot, min(most, ENTRY_LOT_ROWS))
         try:
@@ -82,6 +85,13 @@ async def embed_all(app: App) -> int:
             break
         await app.clock.sleep(PAUSE_SECONDS)
     return count
+
+
+async def _lot_rows(app: App) -> int:
+    """Wait for a lull and return how many rows may be looked at now."""
+    if not await app.lull.awaited():
+        return SMALL_LOT_ROWS
+    return LOT_ROWS if app.lull.is_silence else LULL_LOT_ROWS
 
 
 async def _is_spent(app: App, embedder: Embedder) -> bool:

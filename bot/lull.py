@@ -3,7 +3,10 @@
 from bot.clock import Clock
 
 LULL_SECONDS = 0.05
-"""Without an event for so long, nobody speaks."""
+"""Without an event for so long, nobody speaks just now."""
+
+SILENCE_SECONDS = 30.0
+"""And after so long it is not likely that somebody will in a moment."""
 
 PATIENCE_SECONDS = 1.0
 """Where somebody always speaks, what gives way goes on after so long, with a little of it."""
@@ -23,6 +26,11 @@ class Lull:
     def broken(self) -> None:
         """Note that an event comes in now."""
         self._broken_at = self._clock.now()
+
+    @property
+    def is_silence(self) -> bool:
+        """Whether nobody has spoken for ``SILENCE_SECONDS``."""
+        return self._clock.now() - self._broken_at >= SILENCE_SECONDS * 1000
 
     async def awaited(self) -> bool:
         """Wait until nobody speaks, and say whether that came in time."""

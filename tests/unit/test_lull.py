@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bot.lull import LULL_SECONDS, PATIENCE_SECONDS, Lull
+from bot.lull import LULL_SECONDS, PATIENCE_SECONDS, SILENCE_SECONDS, Lull
 from bot.simulate import VirtualClock
 
 
@@ -36,6 +36,17 @@ async def test_where_somebody_always_speaks_it_goes_on_in_the_end():
     assert not await waiting
     waited = (clock.now() - 1_000_000) / 1000
     assert PATIENCE_SECONDS <= waited < PATIENCE_SECONDS + 2 * LULL_SECONDS
+
+
+async def test_after_half_a_minute_there_is_silence():
+    clock = VirtualClock(1_000_000)
+    lull = Lull(clock)
+    assert lull.is_silence
+    lull.broken()
+    await clock.advance(SILENCE_SECONDS - 1)
+    assert not lull.is_silence
+    await clock.advance(1)
+    assert lull.is_silence
 
 
 async def test_a_clock_that_was_set_back_holds_nothing_up():
