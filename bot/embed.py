@@ -34,11 +34,8 @@ from bot.text import display_name
 
 LOT_ROWS = 64
 ENTRY_LOT_ROWS = 32
-LULL_LOT_ROWS = 16
-"""So many at a time between people who speak now and then: few of them meet one."""
-
 SMALL_LOT_ROWS = 8
-"""So many while people speak all the time."""
+"""So many at a time while people speak: few of them meet a lot, and none a long one."""
 
 PAUSE_SECONDS = 0.25
 """Between two lots, so that a backlog takes neither the processor nor the disk from anybody."""
@@ -89,9 +86,8 @@ async def embed_all(app: App) -> int:
 
 async def _lot_rows(app: App) -> int:
     """Wait for a lull and return how many rows may be looked at now."""
-    if not await app.lull.awaited():
-        return SMALL_LOT_ROWS
-    return LOT_ROWS if app.lull.is_silence else LULL_LOT_ROWS
+    await app.lull.awaited()
+    return LOT_ROWS if app.lull.is_silence else SMALL_LOT_ROWS
 
 
 async def _is_spent(app: App, embedder: Embedder) -> bool:

@@ -9,7 +9,7 @@ SILENCE_SECONDS = 30.0
 """And after so long it is not likely that somebody will in a moment."""
 
 PATIENCE_SECONDS = 1.0
-"""Where somebody always speaks, what gives way goes on after so long, with a little of it."""
+"""Where somebody always speaks, what gives way goes on after so long."""
 
 
 class Lull:
@@ -33,7 +33,7 @@ class Lull:
         return self._clock.now() - self._broken_at >= SILENCE_SECONDS * 1000
 
     async def awaited(self) -> bool:
-        """Wait until nobody speaks, and say whether that came in time."""
+        """Wait until nobody speaks, for ``PATIENCE_SECONDS`` at most, and say whether that came."""
         begun = self._clock.now()
         while True:
             now = self._clock.now()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.embed import LOT_ROWS, LULL_LOT_ROWS, SMALL_LOT_ROWS, embed_all
+from bot.embed import LOT_ROWS, SMALL_LOT_ROWS, embed_all
 from bot.errors import (
     ContextTooLong,
     ModelAnswerInvalid,
@@ -114,7 +114,7 @@ async def test_where_people_speak_all_the_time_little_is_embedded_at_a_time(stag
         await stage.advance(0.02)
     assert len(await embedded(stage)) == SMALL_LOT_ROWS
     await stage.advance(0.3)
-    assert len(await embedded(stage)) == SMALL_LOT_ROWS + LULL_LOT_ROWS
+    assert len(await embedded(stage)) == 2 * SMALL_LOT_ROWS
     while not task.done():
         await stage.advance(1)
     assert task.result() == 2 * LOT_ROWS
