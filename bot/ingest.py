@@ -39,14 +39,15 @@ class Ingested:
 
     @property
     def stored(self) -> StoredMessage:
-        """The durable message; raises ``ValueError`` if nothing was kept."""
+        """The stored message; raises ``ValueError`` if nothing was kept."""
         if self.row_id is None:
             raise ValueError("the message was not kept")
         return StoredMessage(self.row_id, self.message)
 
 
 async def ingest(app: App, raw: Mapping[str, object], *, live: bool = True) -> Ingested | None:
-    """Take in one OneBot event; whatever it says is durable when this returns.
+    """Take in one OneBot event. What it says is stored when this returns: a message can be read and
+    is on its way to the disk (``Database.durable``), all else is durable.
 
     Args:
         app: the running program.
@@ -177,7 +178,7 @@ def _rendered(
 
 async def _completed(app: App, receipt: Receipt) -> Message:
     """Return a new message with what has to be looked up: names of those who are @-ed without
-    one, lines of merged forwards. It is durable without them."""
+    one, lines of merged forwards. It is stored without them."""
     message = receipt.message
     nameless = set(unnamed_mentions(message)) - {message.chat.bot_id}
     if not nameless and forward_id(message.segments, NO_ANSWERS) is None:

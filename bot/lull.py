@@ -30,15 +30,16 @@ class Lull:
     @property
     def is_silence(self) -> bool:
         """Whether nobody has spoken for ``SILENCE_SECONDS``."""
-        return self._clock.now() - self._broken_at >= SILENCE_SECONDS * 1000
+        return abs(self._clock.now() - self._broken_at) >= SILENCE_SECONDS * 1000
 
     async def awaited(self) -> bool:
         """Wait until nobody speaks, for ``PATIENCE_SECONDS`` at most, and say whether that came."""
         begun = self._clock.now()
         while True:
             now = self._clock.now()
-            # Whoever sets the clock back does not hold up anything for longer.
-            left = min(LULL_SECONDS, LULL_SECONDS - (now - self._broken_at) / 1000)
+            # An event that is still to come was one of before the clock was set back.
+            since = now - self._broken_at
+            left = LULL_SECONDS - since / 1000 if since >= 0 else 0
             if left <= 0:
                 return True
             if abs(now - begun) >= PATIENCE_SECONDS * 1000:

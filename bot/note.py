@@ -96,6 +96,9 @@ async def _keep_presence(app: App, event: BotRemoved | BotJoined | Muted, now: i
 
 
 async def _concerns_bot(app: App, event: Muted) -> bool:
+    if not event.until and not event.user_id:
+        # Whoever has become an admin meanwhile may speak as well.
+        return True
     if event.user_id:
         return event.user_id == event.chat.bot_id
     # A mute of the whole group does not bind its owner and admins.

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import nonebot
 from loguru import logger
+from nonebot.adapters import Bot as BaseBot
 from nonebot.adapters.onebot.collator import Collator
 from nonebot.adapters.onebot.v11 import Adapter as OneBotAdapter
 from nonebot.adapters.onebot.v11 import (
@@ -241,31 +242,36 @@ class Adapter(OneBotAdapter):
         return super().json_to_event(json_data)
 
     def _begin(self, self_id: str, raw: Mapping[str, Any]) -> None:
-        dispatch = asyncio.create_task(self._dispatched(self_id, raw))
+        # Now: it may be gone once the event is stored.
+        dispatch = asyncio.create_task(self._dispatched(self.bots.get(self_id), raw))
         self._dispatches.add(dispatch)
         dispatch.add_done_callback(self._dispatches.discard)
 
-    async def _dispatched(self, self_id: str, raw: Mapping[str, Any]) -> None:
+    async def _dispatched(self, bot: BaseBot | None, raw: Mapping[str, Any]) -> None:
         """Store an event, then answer it, or let NoneBot show it to all who listen."""
         try:
             taken = await take_in(raw)
-            if not is_alone(_listeners()):
-                await self._hand_on(self_id, raw, taken)
+            event = None if is_alone(_listeners()) else self._shown(raw, taken)
+            if event is not None and isinstance(bot, Bot):
+                await bot.handle_event(event)
             elif taken is not None:
                 await follow_up(taken)
         except Exception as error:
             # As NoneBot does where a handler fails: one event must not end the connection.
             logger.opt(exception=True).error("an event was not seen to: {}", type(error).__name__)
 
-    async def _hand_on(self, self_id: str, raw: Mapping[str, Any], taken: Ingested | None) -> None:
+    def _shown(self, raw: Mapping[str, Any], taken: Ingested | None) -> Event | None:
+        """Return an event as other plugins see it; none if it is a message that NoneBot cannot read
+        as one, for then nobody would answer it."""
         event = self.json_to_event(raw)
-        if isinstance(event, Quiet):
-            event.is_taken = True
+        if event is not None:
+            # NoneBot's own models keep it as well, like any field that they do not know.
+            event.is_taken = True  # pyright: ignore[reportAttributeAccessIssue]
         if isinstance(event, QuietMessage):
             event.taken = taken
-        bot = self.bots.get(self_id)
-        if event is not None and isinstance(bot, Bot):
-            await bot.handle_event(event)
+        elif taken is not None:
+            return None
+        return event
 
 
 def _listeners() -> Iterator[str | None]:

@@ -13,9 +13,11 @@ async def reply() -> None:
     event = current_event.get()
     if not isinstance(event, QuietMessage) or event.taken is None:
         return
-    if event.taken.command is not None:
+    # A plugin may hand on the same event once more.
+    taken, event.taken = event.taken, None
+    if taken.command is not None:
         current_matcher.get().stop_propagation()
-    await follow_up(event.taken)
+    await follow_up(taken)
 
 
 heard = on("message", priority=50, block=False, handlers=[reply])

@@ -57,7 +57,7 @@ class Database:
                 await self._begin()
                 try:
                     yield self._writer
-                    await sqlite.commit(self._writer, self._sync)
+                    await self._writer.execute_fetchall("COMMIT")
                 except BaseException:
                     # Shielded: a cancelled task must not leave its transaction open.
                     await asyncio.shield(self._writer.rollback())
@@ -210,6 +210,6 @@ async def _opened(
     logger.info("database {}: {}", path, await sqlite.pragmas_in_force(writer))
     await migrate(writer, now)
     await fill_index(writer)
-    sync = await sqlite.sync_apart(writer, path)
+    sync = await sqlite.sync_apart(writer)
     readers = [await connection(read_only=True) for _ in range(READER_COUNT)]
     return Database(path, writer, readers, sync)

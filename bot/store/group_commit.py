@@ -45,7 +45,7 @@ class GroupCommit(Generic[Item, Outcome]):
         self._draining: asyncio.Task[None] | None = None
 
     async def add(self, item: Item) -> Outcome:
-        """Return the item's outcome once its group is durable.
+        """Return the item's outcome once its group is committed.
 
         Raises:
             StoreError: too many wait already.

@@ -154,22 +154,23 @@ def add_functions(connection: sqlite3.Connection) -> None:
         connection.create_function(name, count, function, deterministic=True)
 
 
-async def sync_apart(connection: aiosqlite.Connection, path: Path) -> Sync | None:
-    """Let commits of a connection return before they are durable, and return what makes them so.
+async def sync_apart(connection: aiosqlite.Connection) -> Sync | None:
+    """Return what makes durable what was committed without a sync (``transact_then_sync``).
 
     All that ``synchronous=FULL`` adds to ``NORMAL`` is a sync of the write-ahead log in each
     commit, before anybody can read what was written. The same sync behind it keeps as much. SQLite
     has no locks on that file that could be lost when it is closed.
 
     Returns:
-        what syncs the log; ``None`` where commits stay as they are: not each is to be durable, or
+        what syncs the log; ``None`` where each commit stays as it is: not all are to be durable, or
         there is no such log.
     """
     ((mode,),) = await connection.execute_fetchall("PRAGMA journal_mode")
     ((synchronous,),) = await connection.execute_fetchall("PRAGMA synchronous")
     if mode != "wal" or synchronous != _FULL:
         return None
-    await connection.execute_fetchall("PRAGMA synchronous = NORMAL")
+    # As SQLite has it: links are followed.
+    ((_, _, path), *_) = await connection.execute_fetchall("PRAGMA database_list")
     return partial(_sync_file, Path(f"{path}-wal"))
 
 
@@ -200,22 +201,6 @@ async def visit(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connec
     """Do some work with a connection in its own thread, in one visit, and return its result."""
     # aiosqlite has no public way to its thread that takes more than one statement.
     return await connection._execute(work, connection._conn)
-
-
-async def commit(connection: aiosqlite.Connection, sync: Sync | None) -> None:
-    """Commit the open transaction and make it durable, in one visit.
-
-    Raises:
-        sqlite3.Error: it failed.
-        StoreError: it is committed, but the disk does not keep it.
-    """
-
-    def work(within: sqlite3.Connection) -> None:
-        within.execute("COMMIT")
-        if sync is not None:
-            sync()
-
-    await visit(connection, work)
 
 
 async def transact(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -250,7 +235,7 @@ def transact_then_sync(
 
     def whole(within: sqlite3.Connection) -> None:
         try:
-            result = _transacted(within, work)
+            result = _unsynced(within, work) if sync else _transacted(within, work)
         except Exception as error:
             loop.call_soon_threadsafe(settle, None, error)
             return
@@ -258,7 +243,24 @@ def transact_then_sync(
         if sync is not None:
             sync()
 
-    return visible, asyncio.create_task(visit(connection, whole))
+    def settle_too(visiting: asyncio.Task[None]) -> None:
+        # A connection that is closed already runs nothing.
+        if visiting.cancelled():
+            visible.cancel()
+        elif isinstance(error := visiting.exception(), Exception):
+            settle(None, error)
+
+    visiting = asyncio.create_task(visit(connection, whole))
+    visiting.add_done_callback(settle_too)
+    return visible, visiting
+
+
+def _unsynced(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    connection.execute("PRAGMA synchronous = NORMAL")
+    try:
+        return _transacted(connection, work)
+    finally:
+        connection.execute("PRAGMA synchronous = FULL")
 
 
 def _transacted(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -42,6 +42,31 @@ async def test_a_command_goes_to_no_plugin_behind_ours(tmp_path: Path):
         assert room.sent[1].text == "听见了：随便说说"
 
 
+async def test_what_another_plugin_hands_on_again_is_answered_once(tmp_path: Path):
+    async with (
+        ModelServer(lambda _: "好的") as models,
+        RunningBot(tmp_path, models, program=PROGRAM, environ=ENVIRON) as bot,
+    ):
+        room = new_room(bot)
+        assert (await room.asked("再来一次")).text == "好的"
+        assert [sent.text for sent in await room.others_sent()] == ["好的"]
+        assert len(room.requests()) == 2
+
+
+async def test_a_notice_is_taken_in_once_beside_another_plugin(tmp_path: Path):
+    async with (
+        ModelServer(lambda _: "好的") as models,
+        RunningBot(tmp_path, models, program=PROGRAM, environ=ENVIRON) as bot,
+    ):
+        room = new_room(bot)
+        await room.asked()
+        muted = events.group_ban(BOT.user_id, room.id, BOT.user_id, at=now())
+        await bot.client.deliver(muted)
+        await until(lambda: "silent in" in bot.log, "the mute")
+        await room.say(room.asker, "随便说说")
+        assert bot.log.count("silent in") == 1
+
+
 async def test_an_event_that_comes_by_http_is_stored_once_and_answered(bot: RunningBot, room: Room):
     world = bot.world
     said = world.say(room.id, room.asker.user_id, segments.at(BOT.user_id), " 在吗", at=now())

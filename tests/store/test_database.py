@@ -251,8 +251,7 @@ async def test_every_connection_has_the_documented_pragmas(
 ):
     async with open_database(path, now=NOON, synchronous=synchronous) as db:
         async with db.transaction() as tx:
-            # The writer syncs its log itself, behind each commit.
-            for name, expected in {**PRAGMAS, "synchronous": 1}.items():
+            for name, expected in {**PRAGMAS, "synchronous": number}.items():
                 ((writers,),) = await tx.execute_fetchall(f"PRAGMA {name}")
                 assert (name, writers) == (name, expected)
         for name, expected in {**PRAGMAS, "synchronous": number, "query_only": 1}.items():

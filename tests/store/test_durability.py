@@ -11,10 +11,9 @@ import pytest
 
 from bot.errors import StoreError
 from bot.store import sqlite
-from bot.store.chats import rename_chat
 from bot.store.database import Database, open_database
 from bot.store.ingest import store_arrivals
-from tests.store.rows import GROUP, NOON, arrival, message_count, said, value
+from tests.store.rows import NOON, arrival, message_count, said, value
 
 
 class Disk:
@@ -96,16 +95,14 @@ async def test_who_waits_is_not_held_up_by_what_is_written_meanwhile(slow: Datab
     await later
 
 
-async def test_a_transaction_ends_when_it_is_durable(slow: Database, disk: Disk):
-    async def rename() -> None:
-        async with slow.transaction() as tx:
-            await rename_chat(tx, GROUP, "钓鱼群")
-
-    renaming = asyncio.create_task(rename())
-    await asyncio.sleep(0.05)
-    assert not renaming.done()
+async def test_a_transaction_is_synced_by_sqlite_itself_also_after_other_writes(
+    slow: Database, disk: Disk
+):
     disk.lets.set()
-    await renaming
+    await store_arrivals(slow, [arrival(said())])
+    async with slow.transaction() as tx:
+        ((number,),) = await tx.execute_fetchall("PRAGMA synchronous")
+        assert number == 2
     assert disk.syncs == 1
 
 
@@ -117,9 +114,6 @@ async def test_a_disk_that_breaks_is_told_to_who_waits_and_forgiven_once_it_work
     await store_arrivals(slow, [arrival(said(id="1"))])
     with pytest.raises(StoreError, match="broken"):
         await slow.durable()
-    with pytest.raises(StoreError, match="broken"):
-        async with slow.transaction() as tx:
-            await rename_chat(tx, GROUP, "钓鱼群")
     disk.is_broken = False
     await store_arrivals(slow, [arrival(said(id="2"))])
     await slow.durable()
@@ -158,10 +152,7 @@ async def test_only_full_durability_is_synced_from_beside(path: Path):
     for synchronous, is_apart in ways:
         connection = await sqlite.connect(path, synchronous)
         try:
-            sync = await sqlite.sync_apart(connection, path)
-            assert (sync is not None) is is_apart
-            ((number,),) = await connection.execute_fetchall("PRAGMA synchronous")
-            assert number == 1
+            assert (await sqlite.sync_apart(connection) is not None) is is_apart
         finally:
             await connection.close()
 
@@ -169,9 +160,29 @@ async def test_only_full_durability_is_synced_from_beside(path: Path):
 async def test_a_log_that_cannot_be_synced_is_an_error_that_says_so(path: Path):
     connection = await sqlite.connect(path, "FULL")
     try:
-        sync = await sqlite.sync_apart(connection, path.with_name("elsewhere.db"))
+        sync = await sqlite.sync_apart(connection)
         assert sync is not None
+        await connection.execute_fetchall("CREATE TABLE t (n)")
+        path.with_name(f"{path.name}-wal").unlink()
         with pytest.raises(StoreError, match="the disk does not keep"):
             sync()
     finally:
         await connection.close()
+
+
+async def test_the_log_of_a_linked_database_is_where_the_database_is(tmp_path: Path):
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "qunyi.db"
+    link.symlink_to(tmp_path / "elsewhere" / "real.db")
+    async with open_database(link, now=NOON) as db:
+        await store_arrivals(db, [arrival(said())])
+        await db.durable()
+        assert await message_count(db) == 1
+
+
+async def test_a_write_to_a_closed_database_fails_at_once(path: Path):
+    async with open_database(path, now=NOON) as db:
+        pass
+    async with asyncio.timeout(2):
+        with pytest.raises(ValueError, match="connection"):
+            await store_arrivals(db, [arrival(said())])
