@@ -1,6 +1,6 @@
 """The program as ``nb run`` starts it, with matchers of somebody else's: one before ours keeps what
-begins with 天气 for itself, those behind ours repeat what is not addressed to the bot, and hand on some
-events again."""
+begins with 天气 for itself; those behind ours repeat what is not addressed to the bot, and hand on
+some events again."""
 
 import os
 

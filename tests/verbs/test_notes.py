@@ -3,9 +3,10 @@
 import pytest
 
 from bot.ingest import ingest
-from bot.model import Member
+from bot.model import Chat, Member
 from bot.simulate import Fail, Person, RawEvent, events
 from bot.simulate.world import PendingRequest
+from bot.store.access import open_access
 from bot.store.chats import names_of, role_in_group
 from tests.verbs.stage import (
     AT_BOT,
@@ -188,6 +189,23 @@ async def test_a_mute_of_the_whole_group_binds_the_bot_unless_it_is_an_admin(sta
         events.group_ban(BOT, GROUP, 0, at=stage.now, duration_seconds=-1),
     )
     assert await answered(stage)
+
+
+async def test_a_mute_of_the_whole_group_that_is_lifted_is_over_also_for_a_new_admin(stage: Stage):
+    await hear(
+        stage,
+        events.group_ban(BOT, GROUP, 0, at=stage.now, duration_seconds=-1),
+        events.group_admin(BOT, GROUP, BOT, at=stage.now),
+        events.group_ban(BOT, GROUP, 0, at=stage.now, duration_seconds=0),
+    )
+    assert await answered(stage)
+
+
+async def test_a_mute_outlives_a_restart(stage: Stage):
+    await hear(stage, events.group_ban(BOT, GROUP, BOT, at=stage.now, duration_seconds=600))
+    chat = Chat(str(BOT), "group", str(GROUP))
+    muted = (await open_access(stage.app.db)).muted_until(chat)
+    assert muted == stage.app.access.muted_until(chat) == stage.now + 600_000
 
 
 async def test_a_mute_of_one_group_is_none_of_another(stage: Stage):
