@@ -10,7 +10,7 @@ from loguru import logger
 from bot.app import App
 from bot.conversation.delivery import Delivery, split_answer
 from bot.errors import SendError, SendRejected, SendTimedOut, TurnWithdrawn
-from bot.model import TurnLine
+from bot.model import StoredMessage, TurnLine
 from bot.onebot.segments import text_segment
 from bot.platform.outbox import Letter
 from bot.scene import Scene
@@ -44,10 +44,15 @@ async def _as_it_stands(app: App, turn: NewTurn) -> NewTurn:
 
 
 async def _recalled_rows(app: App, turn: NewTurn) -> set[int]:
-    """Return which of the messages that a turn shows are recalled by now."""
+    """Return which of the messages that a turn shows are recalled, or lost their text, by now."""
     shown = {line.message_id for line in turn.lines if line.message_id is not None}
     shown |= {row_id for one in turn.tools for use in one.uses for row_id in use.message_ids}
-    return shown - {one.row_id for one in await messages_by_rows(app.db, shown, kept=True)}
+    found = await messages_by_rows(app.db, shown, kept=True)
+    return shown - {one.row_id for one in found if one.message.segments or not _is_own(one)}
+
+
+def _is_own(stored: StoredMessage) -> bool:
+    return stored.message.direction == "outbound"
 
 
 def _without_past(turn: NewTurn) -> NewTurn:
@@ -125,9 +130,6 @@ class _Speech:
     async def _end(self, turn_id: int, error: SendError | None) -> None:
         is_told = error is None or isinstance(error, SendTimedOut) or bool(self._sent)
         async with self._app.db.transaction() as tx:
-            if await _recalled_rows(self._app, self._turn):
-                # Taken back while the answer went out: what was made from it keeps no text.
-                await blank(tx, self._sent.values())
             await finish_turn(
                 tx,
                 turn_id,
@@ -138,6 +140,9 @@ class _Speech:
                 # What timed out may be there for all to read, so the conversation shows it.
                 drops_unsent=error is not None and not isinstance(error, SendTimedOut),
             )
+            if await _recalled_rows(self._app, self._turn):
+                # Taken back while the answer went out: what was made from it keeps no text.
+                await blank(tx, self._sent.values())
 
 
 async def speak(app: App, scene: Scene, turn: NewTurn, text: str) -> None:

@@ -193,10 +193,10 @@ async def erase_lot(
 
 
 async def _drop_quoting(tx: aiosqlite.Connection, lot: Span, at: int) -> Fallout:
-    await drop_quoting(tx, lot.quoting, lot.texts)
+    reached = Fallout(shown=await drop_quoting(tx, lot.quoting, lot.texts))
     if answers := sorted(lot.quoting.messages):
-        return await forget_messages(tx, answers, at, lot.where)
-    return Fallout()
+        reached |= await forget_messages(tx, answers, at, lot.where)
+    return reached
 
 
 async def scrub_entries(db: Database) -> None:

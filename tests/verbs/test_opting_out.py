@@ -11,7 +11,7 @@ from bot.ingest import ingest
 from bot.model import Member
 from bot.opt_out import erase_what_was_kept
 from bot.remind import keep_reminder, send_due
-from bot.simulate import segments
+from bot.simulate import Content, segments
 from bot.simulate.actions import Desk
 from bot.simulate.events import with_anonymous
 from bot.worker import tick
@@ -45,11 +45,11 @@ async def opt_out(stage: Stage, who: int = FISH, group: int = GROUP) -> None:
     assert "不再记录你" in stage.texts()[-1]
 
 
-async def ask(stage: Stage, who: int, *content: object, answer: str = "好的") -> str:
+async def ask(stage: Stage, who: int, *content: Content, answer: str = "好的") -> str:
     """Let somebody ask the bot in the group; return the whole prompt."""
     before = len(stage.model.requests)
     stage.model.enqueue(answer)
-    stage.say(GROUP, who, AT_BOT, *map(str, content))
+    stage.say(GROUP, who, AT_BOT, *content)
     await stage.advance(10)
     assert len(stage.model.requests) > before, "nobody was answered"
     assert stage.texts()[-1] == answer
@@ -387,6 +387,15 @@ async def test_what_they_said_before_is_in_no_prompt_any_more(stage: Stage):
     await stage.advance(2)
     assert "湖边" in await ask(stage, BEAR, " 在吗")
     await ask(stage, FISH, " 湖边远吗", answer="湖边远吗不好说")
+    await opt_out(stage)
+    assert "湖边" not in await ask(stage, BEAR, " 又来了")
+    assert "湖边" not in await dump(stage)
+
+
+async def test_an_answer_that_repeats_them_is_quoted_in_no_prompt_any_more(stage: Stage):
+    await ask(stage, FISH, " 我家在湖边路", answer="记下了：我家在湖边路")
+    mine = stage.sent[-1]
+    assert "湖边" in await ask(stage, BEAR, segments.reply(mine.message_id), " 他说什么")
     await opt_out(stage)
     assert "湖边" not in await ask(stage, BEAR, " 又来了")
     assert "湖边" not in await dump(stage)

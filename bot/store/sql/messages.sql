@@ -116,7 +116,7 @@ ON CONFLICT (chat_id, platform_id) DO UPDATE SET recalled_at = excluded.recalled
 DELETE FROM early_recalls WHERE recalled_at < :before;
 
 -- name: drop_lines!
--- The lines and quotes of recalled messages leave every stored turn.
+-- The lines and quotes of messages that are gone leave every stored turn.
 DELETE FROM turn_lines WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: drop_reminder_lines!
@@ -201,11 +201,6 @@ WHERE chat_id IN (SELECT value FROM json_each(:chat_ids)) AND sent_at >= :since
 -- name: drop_answer_lines*!
 -- An answer that quotes what is gone loses its text.
 DELETE FROM turn_lines WHERE turn_id = :turn_id AND position = :position;
-
--- name: blank_answers!
--- So do the stored copies of such answers.
-UPDATE messages SET text = '', segments = '[]'
-WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: erase!
 -- Their sender has opted out: a tombstone without text and name stays of each.
