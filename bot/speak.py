@@ -10,7 +10,7 @@ from loguru import logger
 from bot.app import App
 from bot.conversation.delivery import Delivery, split_answer
 from bot.errors import SendError, SendRejected, SendTimedOut, TurnWithdrawn
-from bot.model import StoredMessage, TurnLine
+from bot.model import MessageKind, StoredMessage, TurnLine
 from bot.onebot.segments import text_segment
 from bot.platform.outbox import Letter
 from bot.scene import Scene
@@ -69,6 +69,9 @@ class _Speech:
         self._question = scene.question
         self._cleared_before = scene.session.cleared_before
         self._turn = turn
+        # What is said to somebody who is not recorded is told by their own turn alone.
+        is_recorded = not app.opt_outs.has(scene.chat.bot_id, scene.question.sender_id)
+        self._kind: MessageKind = "chat" if is_recorded and not scene.is_kept else "notice"
         self._turn_id: int | None = None
         self._sent: dict[int, int] = {}
 
@@ -96,7 +99,7 @@ class _Speech:
 
     async def say(self, line: int, letter: Letter) -> None:
         """Send one message; ``line`` is its place among the answer's lines."""
-        row_id = await send(self._app, replace(letter, before=self.begin))
+        row_id = await send(self._app, replace(letter, before=self.begin), kind=self._kind)
         questions = sum(part.part != "answer" for part in self._turn.lines)
         self._sent[questions + line] = row_id
 

@@ -244,7 +244,7 @@ async def kept_too_long(db: Database, *, now: int, longest_ms: int, limit: int) 
 
 
 async def erase_kept(tx: aiosqlite.Connection, row_ids: Collection[int], at: int) -> Erasure:
-    """Erase what was kept for a turn; answers that quote it lose their text."""
+    """Erase what was kept for a turn, with its answer; others that quote it lose their text."""
     span = await _span(tx, list(row_ids), 0, ())
     reached = await _drop_quoting(tx, span, at)
     await erase_rows(tx, span.row_ids, at)

@@ -253,6 +253,8 @@ async def recall_message(tx: aiosqlite.Connection, recall: Recall) -> TakenBack 
 
 async def _take_back(tx: aiosqlite.Connection, row: aiosqlite.Row, recall: Recall) -> Shown:
     where = await heard(tx, [row["id"]])
+    if row["kept_until"] is not None:
+        await _close(tx, [row["id"]])
     await _hide(tx, [row["id"]])
     await _sql.drop_reminders(tx, ids=json.dumps([row["id"]]), at=recall.at)
     await _sql.take_back(tx, id=row["id"], at=recall.at, by=recall.operator_id)
@@ -268,6 +270,14 @@ async def _hide(tx: aiosqlite.Connection, row_ids: Collection[int]) -> None:
     await _sql.drop_lines(tx, ids=ids)
     await _sql.drop_reminder_lines(tx, ids=ids)
     await _sql.blank_sent_reminders(tx, ids=ids)
+
+
+async def _close(tx: aiosqlite.Connection, row_ids: Collection[int]) -> None:
+    """Let turns that answered somebody who is not recorded go, with their answers; to be called
+    before their lines go."""
+    ids = json.dumps(list(row_ids))
+    await _sql.close_turns(tx, ids=ids)
+    await _sql.drop_answers(tx, ids=ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,6 +404,7 @@ async def erase_rows(tx: aiosqlite.Connection, row_ids: Collection[int], at: int
         row_ids: their rows.
         at: UTC milliseconds.
     """
+    await _close(tx, row_ids)
     await _hide(tx, row_ids)
     await _sql.erase(tx, ids=json.dumps(list(row_ids)), at=at)
 

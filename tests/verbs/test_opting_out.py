@@ -11,7 +11,7 @@ from bot.ingest import ingest
 from bot.model import Member
 from bot.opt_out import erase_what_was_kept
 from bot.remind import keep_reminder, send_due
-from bot.simulate import Content, segments
+from bot.simulate import Content, Sent, segments
 from bot.simulate.actions import Desk
 from bot.simulate.events import with_anonymous
 from bot.worker import tick
@@ -310,6 +310,87 @@ async def test_nobody_else_is_shown_what_was_kept_or_what_was_answered_to_it(sta
     prompt = await ask(stage, FISH, " 那医院呢")
     assert "药店几点开门" in prompt
     assert "十点开门" in prompt
+
+
+PARTLY = "柳荫巷那家药店，大概十点开门"
+"""An answer that repeats what was asked in part, and not word for word."""
+
+
+async def answered_in_part(stage: Stage) -> Sent:
+    """Let somebody who has opted out be answered in other words; return what was sent."""
+    await opt_out(stage)
+    await ask(stage, FISH, " 我住柳荫巷 3 号，旁边的药店几点开门", answer=PARTLY)
+    mine = stage.sent[-1]
+    for report in stage.platform.reports:
+        await stage.hear(report)
+    await stage.hear(Desk(stage.world).event_of(stage.world.history(stage.group)[-1]))
+    return mine
+
+
+async def nobody_else_is_shown(stage: Stage, mine: Sent) -> None:
+    """Look wherever others could read what was answered."""
+    assert "柳荫巷" not in await ask(stage, BEAR, " 刚才说什么")
+    assert "柳荫巷" not in await ask(stage, BEAR, segments.reply(mine.message_id), " 这是什么")
+    assert await said(stage, BOT) == ["好的"] * len(await said(stage, BOT))
+    assert "柳荫" not in str(indexed(stage.app.db.path))
+    for arguments in ({"mode": "list"}, {"mode": "search", "query": "柳荫巷", "match": "keyword"}):
+        assert "药店" not in (await output(await turn(stage), "chat_history", **arguments)).text
+    stage.say(GROUP, CAT, "/搜 药店")
+    await stage.advance(5)
+    assert "没有找到" in stage.texts()[-1]
+
+
+async def test_an_answer_to_them_is_nobody_elses_to_read(stage: Stage):
+    mine = await answered_in_part(stage)
+    rows = await stage.rows(
+        "SELECT kind, text, segments FROM messages WHERE platform_id = ?", str(mine.message_id)
+    )
+    assert rows == [("notice", "", "[]")]
+    await nobody_else_is_shown(stage, mine)
+    await stage.clock.advance(DAY_SECONDS)
+    await tick(stage.app)
+    await nobody_else_is_shown(stage, mine)
+
+
+async def test_an_answer_to_them_stays_theirs_once_they_are_recorded_again(stage: Stage):
+    mine = await answered_in_part(stage)
+    stage.say(GROUP, FISH, "/记我")
+    await stage.advance(5)
+    await nobody_else_is_shown(stage, mine)
+    # What is said now is for all to read, so it is not made from what is not.
+    assert "柳荫巷" not in await ask(stage, FISH, " 那医院呢")
+    await stage.clock.advance(DAY_SECONDS)
+    await tick(stage.app)
+    await nobody_else_is_shown(stage, mine)
+
+
+async def test_an_answer_to_them_is_quoted_to_address_the_bot_and_known_to_them(stage: Stage):
+    mine = await answered_in_part(stage)
+    stage.model.enqueue("八点")
+    stage.say(GROUP, FISH, segments.reply(mine.message_id), "那医院呢")
+    await stage.advance(10)
+    assert stage.texts()[-1] == "八点"
+    assert PARTLY in whole(stage.model.requests[-1])
+
+
+async def test_an_answer_in_other_words_goes_with_what_was_kept(stage: Stage):
+    await answered_in_part(stage)
+    assert PARTLY in await dump(stage)
+    await stage.clock.advance(DAY_SECONDS)
+    await tick(stage.app)
+    left = await dump(stage)
+    assert "柳荫" not in left
+    assert "药店" not in left
+
+
+async def test_a_question_of_theirs_that_they_recall_takes_its_answer_along(stage: Stage):
+    await opt_out(stage)
+    stage.model.enqueue(PARTLY)
+    spoken = stage.say(GROUP, FISH, AT_BOT, " 旁边的药店几点开门")
+    await stage.advance(10)
+    assert PARTLY in await dump(stage)
+    await stage.recall(spoken)
+    assert "药店" not in await dump(stage)
 
 
 async def test_what_they_say_is_no_context_no_quote_and_found_by_no_tool(stage: Stage):

@@ -158,6 +158,21 @@ WHERE state IN ('sending', 'sent')
         AND rest.message_id NOT IN (SELECT value FROM json_each(:ids))
   );
 
+-- name: close_turns!
+-- A turn leaves the conversation with any part of its question, when that was not to be recorded.
+UPDATE turns SET state = 'recalled'
+WHERE state IN ('sending', 'sent') AND id IN (
+    SELECT turn_id FROM turn_lines
+    WHERE message_id IN (SELECT value FROM json_each(:ids)) AND part = 'question'
+);
+
+-- name: drop_answers!
+-- So does what was answered.
+DELETE FROM turn_lines WHERE part = 'answer' AND turn_id IN (
+    SELECT turn_id FROM turn_lines
+    WHERE message_id IN (SELECT value FROM json_each(:ids)) AND part = 'question'
+);
+
 -- name: said_in
 -- In which chats some messages were said, with the earliest time of any in each.
 SELECT chat_id, min(min(sent_at, received_at)) AS since FROM messages
