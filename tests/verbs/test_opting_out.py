@@ -288,6 +288,18 @@ async def test_a_command_of_theirs_is_done_and_leaves_no_text(stage: Stage):
     assert await said(stage) == []
 
 
+async def test_a_search_of_theirs_is_answered_unless_they_recall_it(stage: Stage):
+    stage.say(GROUP, BEAR, "药店十点开门")
+    await opt_out(stage)
+    stage.say(GROUP, FISH, "/搜 药店")
+    await stage.advance(5)
+    assert "药店十点开门" in stage.texts()[-1]
+    count = len(stage.sent)
+    await stage.recall(stage.say(GROUP, FISH, "/搜 十点开门"))
+    await stage.advance(5)
+    assert len(stage.sent) == count
+
+
 async def test_a_crash_before_the_answer_does_not_cost_it(tmp_path: Path):
     async with open_stage(tmp_path) as stage:
         await opt_out(stage)
