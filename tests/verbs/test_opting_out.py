@@ -1,6 +1,7 @@
 """Opting out: nothing is recorded of somebody any more, and who addresses the bot is answered."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from bot.ingest import ingest
 from bot.model import Member
 from bot.opt_out import erase_what_was_kept
 from bot.remind import keep_reminder, send_due
-from bot.simulate import Content, Sent, segments
+from bot.simulate import Content, Sent, events, segments
 from bot.simulate.actions import Desk
 from bot.simulate.events import with_anonymous
 from bot.worker import tick
@@ -24,6 +25,7 @@ from tests.verbs.stage import (
     CAT,
     FISH,
     GROUP,
+    OPERATOR,
     OTHER_GROUP,
     Stage,
     asked,
@@ -278,6 +280,32 @@ async def test_where_nobody_is_answered_nothing_is_kept(stage: Stage):
     stage.say(GROUP, FISH, AT_BOT, " 在吗")
     await stage.advance(2)
     assert await said(stage) == []
+
+
+async def blocked(stage: Stage) -> None:
+    await stage.app.access.block(A_FISH, by=str(OPERATOR), at=stage.now)
+
+
+async def muted(stage: Stage) -> None:
+    stage.hear(events.group_ban(BOT, GROUP, BOT, duration_seconds=600, at=stage.now))
+    await stage.settle()
+
+
+async def known_as_a_bot(stage: Stage) -> None:
+    await stage.set(stage.group, botAccounts=[str(FISH)])
+
+
+@pytest.mark.parametrize("how", [blocked, muted, known_as_a_bot], ids=lambda f: f.__name__)
+async def test_of_who_is_not_answered_nothing_is_kept(
+    stage: Stage, how: Callable[[Stage], Awaitable[None]]
+):
+    await opt_out(stage)
+    await how(stage)
+    stage.say(GROUP, FISH, AT_BOT, " 药店几点开门")
+    await stage.advance(10)
+    assert stage.model.requests == []
+    assert await said(stage) == []
+    assert "药店" not in await dump(stage)
 
 
 async def test_a_command_of_theirs_is_done_and_leaves_no_text(stage: Stage):
