@@ -500,6 +500,22 @@ async def test_they_may_ask_to_be_reminded_also_of_what_is_erased_by_then(stage:
     assert "喝药" not in await dump(stage)
 
 
+async def test_a_reminder_of_theirs_stays_theirs_once_they_are_recorded_again(stage: Stage):
+    await opt_out(stage)
+    await ask(stage, FISH, " 等会提醒我喝药")
+    [(row,)] = await stage.rows("SELECT id FROM messages WHERE kept_until IS NOT NULL")
+    due_at = stage.now + 600_000
+    await keep_reminder(
+        stage.app, HERE, str(FISH), [row], due_at=due_at, text="喝药", begun_at=stage.now
+    )
+    stage.say(GROUP, FISH, "/记我")
+    await stage.advance(600)
+    stage.spawn(send_due(stage.app))
+    await stage.advance(10)
+    assert "喝药" in stage.texts()[-1]
+    assert not any("喝药" in text for text in await said(stage, BOT))
+
+
 # Turns and conversations
 
 
