@@ -20,7 +20,7 @@ from bot.ingest import Ingested
 from bot.model import Message, Role
 from bot.platform.outbox import nothing
 from bot.send import send_notice
-from bot.store.messages import messages_by_rows
+from bot.store.messages import messages_by_rows, row_as_it_is
 
 ANSWER_CHARS = 1_500
 """Answers to commands are lists; they are split like long private messages."""
@@ -112,15 +112,16 @@ async def _check(call: Call, answer: Answer) -> None:
         Outdated: it does not.
         SendDropped: the command itself was taken back, or nobody can tell.
     """
-    own = frozenset() if call.row_id is None else frozenset({call.row_id})
+    db = call.app.db
     try:
         # In a transaction, so that a recall which is being written is waited for.
-        async with call.app.db.transaction():
-            found = await messages_by_rows(call.app.db, own | answer.shows)
+        async with db.transaction():
+            found = await messages_by_rows(db, answer.shows)
+            # Of somebody who opted out it is forgotten as it comes, and is done all the same.
+            own = None if call.row_id is None else await row_as_it_is(db, call.row_id)
     except StoreError as error:
         raise SendDropped(f"what it shows cannot be looked at: {error}") from error
-    standing = {stored.row_id for stored in found}
-    if not standing.issuperset(own):
+    if own is not None and own.recalled_at is not None:
         raise SendDropped("the command was taken back")
-    if not standing.issuperset(answer.shows):
+    if not {stored.row_id for stored in found}.issuperset(answer.shows):
         raise Outdated("something that it shows was taken back")

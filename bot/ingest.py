@@ -106,12 +106,16 @@ def _arrival(app: App, message: Message, live: bool, group_name: str) -> Arrival
     arrival = Arrival(message, live, _waits(app, message), group_name, app.config.nickname)
     if not app.opt_outs.has(chat.bot_id, sender_id):
         return arrival
-    settings = app.settings.of(chat)
     return replace(
-        arrival,
-        follows=_follows(app, message),
-        may_be_answered=not chat.is_group or settings.reply_mode != "silent",
+        arrival, follows=_follows(app, message), may_be_answered=_may_be_answered(app, message)
     )
+
+
+def _may_be_answered(app: App, message: Message) -> bool:
+    """Whether anybody in the place of a sender is answered there, if they address the bot."""
+    chat, standing = message.chat, _standing(app, message)
+    is_silent = chat.is_group and app.settings.of(chat).reply_mode == "silent"
+    return not (is_silent or standing.from_bot or standing.blocked or standing.muted)
 
 
 def _follows(app: App, message: Message) -> bool:

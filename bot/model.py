@@ -423,15 +423,17 @@ class SnapshotEntry:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Where prompts may have shown memory that is gone now."""
+    """Where prompts may have shown memory, or answers, that are gone now."""
 
     chats: frozenset[Chat] = frozenset()
     """Those with a snapshot of it: whoever speaks there."""
     scopes: frozenset[Scope] = frozenset()
     """Whose memory it is: every turn that reads it, wherever."""
+    rows: frozenset[int] = frozenset()
+    """Messages of the account that lost their text: every turn that shows one, wherever."""
 
     def __or__(self, other: "Shown") -> "Shown":
-        return Shown(self.chats | other.chats, self.scopes | other.scopes)
+        return Shown(self.chats | other.chats, self.scopes | other.scopes, self.rows | other.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,14 +54,15 @@ async def _take_back(app: App, event: Recalled, now: int) -> None:
         return
     async with app.db.transaction() as tx:
         await ensure_chat(tx, chat, now)
-        row_id = await recall_message(tx, Recall(chat, event.platform_id, event.operator_id, now))
-        reached = Fallout() if row_id is None else await forget_message(tx, row_id, now)
+        taken = await recall_message(tx, Recall(chat, event.platform_id, event.operator_id, now))
+        reached = Fallout() if taken is None else await forget_message(tx, taken.row_id, now)
     # Only now: a turn that begins again must not find the message where it was.
     app.floor.withdraw(chat, event.platform_id)
-    if row_id is not None:
-        app.floor.renew(chat, row_id)
+    if taken is not None:
+        app.floor.renew(chat, taken.row_id)
+        app.floor.renew_shown(taken.shown)
     app.floor.renew_shown(reached.shown)
-    logger.debug("a message of {} was recalled, row {}", chat, row_id)
+    logger.debug("a message of {} was recalled, row {}", chat, taken and taken.row_id)
 
 
 async def _keeps_nothing(app: App, chat: Chat) -> bool:

@@ -133,7 +133,9 @@ async def _send(app: App, due: DueReminder) -> None:
             await end_reminder(tx, reminder.id, "dropped", at=app.clock.now(), error=reason)
         return
     try:
-        kind = "notice" if app.opt_outs.has(reminder.chat.bot_id, reminder.user_id) else "chat"
+        # Nor is what they asked for before they were recorded again anybody else's to read.
+        is_recorded = not app.opt_outs.has(reminder.chat.bot_id, reminder.user_id)
+        kind = "chat" if is_recorded and not asked.is_gone else "notice"
         row_id = await send(app, _letter(app, reminder, asked.message, text), kind=kind)
     except SendError as error:
         await _failed(app, due, error)

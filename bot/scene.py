@@ -63,10 +63,17 @@ class Scene:
         turns = shown_turns(self.turns, self.session.window_start)
         return [turn for turn in turns if self._may_show(turn)] if self.kept else turns
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether what is asked is kept for this turn alone."""
+        return not self.kept.isdisjoint(stored.row_id for stored in self.question.messages)
+
     def _may_show(self, turn: Turn) -> bool:
-        """Whether nothing of a turn is kept for it alone, or it is the asker's own."""
+        """Whether nothing of a turn is kept for it alone, or it is the asker's own, and this one is
+        kept as well: what is said now is nobody else's to see either."""
         rows = {line.message_id for line in turn.lines if line.part == "question"}
-        return turn.user_id == self.question.sender_id or self.kept.isdisjoint(rows)
+        is_own = turn.user_id == self.question.sender_id and self.is_kept
+        return is_own or self.kept.isdisjoint(rows)
 
     @property
     def context(self) -> list[StoredMessage]:

@@ -17,7 +17,7 @@ async def send(app: App, letter: Letter, *, kind: MessageKind = "chat") -> int:
     Args:
         app: the running program.
         letter: what to send, made of segments that we built.
-        kind: ``chat`` for answers of the model, ``notice`` for all else.
+        kind: ``chat`` for answers of the model to those who are recorded, ``notice`` for all else.
 
     Raises:
         SendError: it did not go out, or it is not known whether it did.

@@ -10,7 +10,7 @@ from loguru import logger
 from bot.app import App
 from bot.conversation.delivery import Delivery, split_answer
 from bot.errors import SendError, SendRejected, SendTimedOut, TurnWithdrawn
-from bot.model import TurnLine
+from bot.model import MessageKind, StoredMessage, TurnLine
 from bot.onebot.segments import text_segment
 from bot.platform.outbox import Letter
 from bot.scene import Scene
@@ -44,10 +44,15 @@ async def _as_it_stands(app: App, turn: NewTurn) -> NewTurn:
 
 
 async def _recalled_rows(app: App, turn: NewTurn) -> set[int]:
-    """Return which of the messages that a turn shows are recalled by now."""
+    """Return which of the messages that a turn shows are recalled, or lost their text, by now."""
     shown = {line.message_id for line in turn.lines if line.message_id is not None}
     shown |= {row_id for one in turn.tools for use in one.uses for row_id in use.message_ids}
-    return shown - {one.row_id for one in await messages_by_rows(app.db, shown, kept=True)}
+    found = await messages_by_rows(app.db, shown, kept=True)
+    return shown - {one.row_id for one in found if one.message.segments or not _is_own(one)}
+
+
+def _is_own(stored: StoredMessage) -> bool:
+    return stored.message.direction == "outbound"
 
 
 def _without_past(turn: NewTurn) -> NewTurn:
@@ -64,6 +69,9 @@ class _Speech:
         self._question = scene.question
         self._cleared_before = scene.session.cleared_before
         self._turn = turn
+        # What is said to somebody who is not recorded is told by their own turn alone.
+        is_recorded = not app.opt_outs.has(scene.chat.bot_id, scene.question.sender_id)
+        self._kind: MessageKind = "chat" if is_recorded and not scene.is_kept else "notice"
         self._turn_id: int | None = None
         self._sent: dict[int, int] = {}
 
@@ -91,7 +99,7 @@ class _Speech:
 
     async def say(self, line: int, letter: Letter) -> None:
         """Send one message; ``line`` is its place among the answer's lines."""
-        row_id = await send(self._app, replace(letter, before=self.begin))
+        row_id = await send(self._app, replace(letter, before=self.begin), kind=self._kind)
         questions = sum(part.part != "answer" for part in self._turn.lines)
         self._sent[questions + line] = row_id
 
@@ -125,9 +133,6 @@ class _Speech:
     async def _end(self, turn_id: int, error: SendError | None) -> None:
         is_told = error is None or isinstance(error, SendTimedOut) or bool(self._sent)
         async with self._app.db.transaction() as tx:
-            if await _recalled_rows(self._app, self._turn):
-                # Taken back while the answer went out: what was made from it keeps no text.
-                await blank(tx, self._sent.values())
             await finish_turn(
                 tx,
                 turn_id,
@@ -138,6 +143,9 @@ class _Speech:
                 # What timed out may be there for all to read, so the conversation shows it.
                 drops_unsent=error is not None and not isinstance(error, SendTimedOut),
             )
+            if await _recalled_rows(self._app, self._turn):
+                # Taken back while the answer went out: what was made from it keeps no text.
+                await blank(tx, self._sent.values())
 
 
 async def speak(app: App, scene: Scene, turn: NewTurn, text: str) -> None:

@@ -286,10 +286,13 @@ class Floor:
         To be called once the store hides the message; an answer that has begun to go out is
         let go.
         """
+        self._renew_showing(chat, frozenset([row_id]))
+
+    def _renew_showing(self, chat: Chat, row_ids: frozenset[int]) -> None:
         running = self._chats[chat].running if chat in self._chats else None
         if running is None or running.committed or running.withdrawn:
             return
-        if running.shown is None or row_id in running.shown:
+        if running.shown is None or not running.shown.isdisjoint(row_ids):
             running.stop(running.question.messages if running.question.addressed else ())
 
     def renew_memory(self, chat: Chat) -> None:
@@ -312,6 +315,8 @@ class Floor:
         reading = {q.chat for q in running if any(_reads(q, scope) for scope in shown.scopes)}
         for chat in shown.chats | reading:
             self.renew_memory(chat)
+        for chat in [question.chat for question in running if shown.rows]:
+            self._renew_showing(chat, shown.rows)
 
     def is_withdrawn(self, question: Question) -> bool:
         """Whether the question that is being answered was withdrawn."""

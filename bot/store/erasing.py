@@ -193,10 +193,10 @@ async def erase_lot(
 
 
 async def _drop_quoting(tx: aiosqlite.Connection, lot: Span, at: int) -> Fallout:
-    await drop_quoting(tx, lot.quoting, lot.texts)
+    reached = Fallout(shown=await drop_quoting(tx, lot.quoting, lot.texts))
     if answers := sorted(lot.quoting.messages):
-        return await forget_messages(tx, answers, at, lot.where)
-    return Fallout()
+        reached |= await forget_messages(tx, answers, at, lot.where)
+    return reached
 
 
 async def scrub_entries(db: Database) -> None:
@@ -244,7 +244,7 @@ async def kept_too_long(db: Database, *, now: int, longest_ms: int, limit: int) 
 
 
 async def erase_kept(tx: aiosqlite.Connection, row_ids: Collection[int], at: int) -> Erasure:
-    """Erase what was kept for a turn; answers that quote it lose their text."""
+    """Erase what was kept for a turn, with its answer; others that quote it lose their text."""
     span = await _span(tx, list(row_ids), 0, ())
     reached = await _drop_quoting(tx, span, at)
     await erase_rows(tx, span.row_ids, at)

@@ -81,7 +81,7 @@ async def forget_entry(
     where = Heard(frozenset(await chat_rows(tx, shown.chats)), since) | await heard(tx, own)
     for message_id in own:
         texts += await set_apart(tx, message_id, at)
-    await drop_quotes(tx, where, texts)
+    shown |= await drop_quotes(tx, where, texts)
     await _erase(tx, doomed, made)
     reached = await forget_messages(tx, own, at, where)
     reached |= await take_down(

@@ -541,8 +541,9 @@ async def forget_messages(
     while waiting:
         step = await _forget(tx, waiting, at)
         where |= Heard(frozenset(await chat_rows(tx, step.shown.chats)), step.since)
-        await drop_quotes(tx, where, step.fallen)
-        reached |= step | Fallout(shown=Shown(await forget_in_summaries(tx, waiting, at)))
+        emptied = await drop_quotes(tx, where, step.fallen)
+        renewed = Shown(await forget_in_summaries(tx, waiting, at))
+        reached |= step | Fallout(shown=emptied | renewed)
         # Nothing rests any more on what went before, so this comes to an end.
         waiting = await _emptied(tx, where)
     if reached.streams:

@@ -10,7 +10,7 @@ from functools import partial
 import aiosqlite
 
 from bot.conversation.repeats import QUOTED_CHARS, Repeats
-from bot.model import Chat, Message, Segment, Sender, StoredMessage
+from bot.model import Chat, Message, Segment, Sender, Shown, StoredMessage
 from bot.store.database import Database
 from bot.store.queries import load
 from bot.store.sqlite import Call, run, visit
@@ -204,8 +204,11 @@ async def replace_text(tx: aiosqlite.Connection, row_id: int, text: str) -> None
 
 
 async def blank(tx: aiosqlite.Connection, row_ids: Iterable[int]) -> None:
-    """Let messages of the bot keep no text."""
-    await _sql.blank(tx, ids=json.dumps(list(row_ids)))
+    """Let messages of the bot keep no text, and turns that show them show it no more."""
+    rows = list(row_ids)
+    await _sql.blank(tx, ids=json.dumps(rows))
+    await hide_from_tools(tx, rows)
+    await _sql.drop_lines(tx, ids=json.dumps(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +222,18 @@ class Recall:
     """UTC milliseconds."""
 
 
-async def recall_message(tx: aiosqlite.Connection, recall: Recall) -> int | None:
-    """Take the text of a message out of everything kept, and return its row id.
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """What a recall reached."""
+
+    row_id: int
+    """The message."""
+    shown: Shown
+    """The answers that repeated it."""
+
+
+async def recall_message(tx: aiosqlite.Connection, recall: Recall) -> TakenBack | None:
+    """Take the text of a message out of everything kept.
 
     The newest row with the id is meant. A recall that comes before its message waits for it; a
     second one changes nothing. Both return ``None``.
@@ -235,16 +248,17 @@ async def recall_message(tx: aiosqlite.Connection, recall: Recall) -> int | None
         return None
     if row["recalled_at"] is not None:
         return None
-    await _take_back(tx, row, recall)
-    return row["id"]
+    return TakenBack(row["id"], await _take_back(tx, row, recall))
 
 
-async def _take_back(tx: aiosqlite.Connection, row: aiosqlite.Row, recall: Recall) -> None:
+async def _take_back(tx: aiosqlite.Connection, row: aiosqlite.Row, recall: Recall) -> Shown:
     where = await heard(tx, [row["id"]])
+    if row["kept_until"] is not None:
+        await _close(tx, [row["id"]])
     await _hide(tx, [row["id"]])
     await _sql.drop_reminders(tx, ids=json.dumps([row["id"]]), at=recall.at)
     await _sql.take_back(tx, id=row["id"], at=recall.at, by=recall.operator_id)
-    await drop_quotes(tx, where, _quotable(row))
+    return await drop_quotes(tx, where, _quotable(row))
 
 
 async def _hide(tx: aiosqlite.Connection, row_ids: Collection[int]) -> None:
@@ -256,6 +270,14 @@ async def _hide(tx: aiosqlite.Connection, row_ids: Collection[int]) -> None:
     await _sql.drop_lines(tx, ids=ids)
     await _sql.drop_reminder_lines(tx, ids=ids)
     await _sql.blank_sent_reminders(tx, ids=ids)
+
+
+async def _close(tx: aiosqlite.Connection, row_ids: Collection[int]) -> None:
+    """Let turns that answered somebody who is not recorded go, with their answers; to be called
+    before their lines go."""
+    ids = json.dumps(list(row_ids))
+    await _sql.close_turns(tx, ids=ids)
+    await _sql.drop_answers(tx, ids=ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,20 +353,29 @@ def _quoting(connection: sqlite3.Connection, where: Heard, texts: Collection[str
     )
 
 
-async def drop_quotes(tx: aiosqlite.Connection, where: Heard, texts: Iterable[str]) -> None:
-    """Let the account's answers lose their text if they quote, and what tools told likewise."""
+async def drop_quotes(tx: aiosqlite.Connection, where: Heard, texts: Iterable[str]) -> Shown:
+    """Let the account's answers lose their text if they quote, and what tools told likewise.
+
+    Returns:
+        which answers did: turns in the making may show them.
+    """
     quoted = frozenset(texts)
-    await drop_quoting(tx, await quoting(tx, where, quoted), quoted)
+    return await drop_quoting(tx, await quoting(tx, where, quoted), quoted)
 
 
-async def drop_quoting(tx: aiosqlite.Connection, found: Quoting, texts: Collection[str]) -> None:
-    """Let what repeats some texts lose its own, as it was found."""
+async def drop_quoting(tx: aiosqlite.Connection, found: Quoting, texts: Collection[str]) -> Shown:
+    """Let what repeats some texts lose its own, as it was found, wherever turns show it.
+
+    Returns:
+        as ``drop_quotes``.
+    """
     if found == NOTHING:
-        return
+        return Shown()
     lines = [{"turn_id": turn, "position": position} for turn, position in found.lines]
     await _sql.drop_answer_lines(tx, lines)
-    await _sql.blank_answers(tx, ids=json.dumps(sorted(found.messages)))
+    await blank(tx, sorted(found.messages))
     await drop_quoting_tools(tx, found.tools, texts)
+    return Shown(rows=found.messages)
 
 
 async def set_apart(tx: aiosqlite.Connection, row_id: int, at: int) -> list[str]:
@@ -373,6 +404,7 @@ async def erase_rows(tx: aiosqlite.Connection, row_ids: Collection[int], at: int
         row_ids: their rows.
         at: UTC milliseconds.
     """
+    await _close(tx, row_ids)
     await _hide(tx, row_ids)
     await _sql.erase(tx, ids=json.dumps(list(row_ids)), at=at)
 

@@ -115,7 +115,9 @@ async def texts(db: Database, meant: str, **where: Any) -> list[str]:
 async def recall(db: Database, row: int, chat: Chat = GROUP) -> None:
     platform_id = await value(db, "SELECT platform_id FROM messages WHERE id = ?", row)
     async with db.transaction() as tx:
-        assert await recall_message(tx, Recall(chat, platform_id, ALICE, NOON)) == row
+        taken = await recall_message(tx, Recall(chat, platform_id, ALICE, NOON))
+        assert taken is not None
+        assert taken.row_id == row
         await forget_message(tx, row, NOON)
 
 

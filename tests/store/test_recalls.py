@@ -43,11 +43,12 @@ SECRET = "我的门牌是八栋"
 async def recall(
     db: Database, platform_id: str = "700", *, at: int = LATER, chat: Chat = GROUP
 ) -> int | None:
-    """Take a message back."""
+    """Take a message back and return its row."""
     if not await values(db, "SELECT id FROM chats WHERE peer_id = ?", chat.id):
         await store(db, said("别的", id="1", chat=chat))
     async with db.transaction() as tx:
-        return await recall_message(tx, Recall(chat, platform_id, ALICE, at))
+        taken = await recall_message(tx, Recall(chat, platform_id, ALICE, at))
+    return None if taken is None else taken.row_id
 
 
 async def take_turn(db: Database, *lines: TurnLine, started_at: int = NOON + SECOND) -> int:

@@ -310,6 +310,16 @@ def test_a_turn_that_shows_what_was_taken_back_begins_again(table: Table):
     assert rows(table.begin()) == (5,)
 
 
+def test_a_turn_that_shows_an_answer_which_lost_its_text_begins_again(table: Table):
+    table.offer(5)
+    question = table.begin()
+    table.floor.shows(question, [3, 5])
+    table.floor.renew_shown(Shown(rows=frozenset({2})))
+    assert table.cancelled == 0
+    table.floor.renew_shown(Shown(rows=frozenset({2, 3})))
+    assert table.cancelled == 1
+
+
 def test_a_turn_begins_again_when_memory_that_its_chat_showed_is_gone(table: Table):
     table.floor.renew_memory(HERE)
     table.offer(5)

@@ -150,9 +150,9 @@ async def pass_minutes(stage: Stage, minutes: float) -> int:
 async def take_back(stage: Stage, platform_id: str, chat: Chat = CHAT) -> None:
     """Let a message be recalled."""
     async with stage.app.db.transaction() as tx:
-        row = await recall_message(tx, Recall(chat, platform_id, str(FISH), stage.now))
-        assert row is not None
-        await forget_message(tx, row, stage.now)
+        taken = await recall_message(tx, Recall(chat, platform_id, str(FISH), stage.now))
+        assert taken is not None
+        await forget_message(tx, taken.row_id, stage.now)
 
 
 def at_bot(text: str) -> tuple[Any, ...]:

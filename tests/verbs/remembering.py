@@ -89,7 +89,8 @@ async def recall_rows(stage: Stage, *rows: int) -> None:
         ((platform_id,),) = await stage.rows("SELECT platform_id FROM messages WHERE id = ?", row)
         async with stage.app.db.transaction() as tx:
             found = await recall_message(tx, Recall(CHAT, platform_id, str(FISH), stage.now))
-            assert found == row
+            assert found is not None
+            assert found.row_id == row
             await forget_message(tx, row, stage.now)
 
 

@@ -1,6 +1,7 @@
 """Opting out: nothing is recorded of somebody any more, and who addresses the bot is answered."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from bot.ingest import ingest
 from bot.model import Member
 from bot.opt_out import erase_what_was_kept
 from bot.remind import keep_reminder, send_due
-from bot.simulate import segments
+from bot.simulate import Content, Sent, events, segments
 from bot.simulate.actions import Desk
 from bot.simulate.events import with_anonymous
 from bot.worker import tick
@@ -24,6 +25,7 @@ from tests.verbs.stage import (
     CAT,
     FISH,
     GROUP,
+    OPERATOR,
     OTHER_GROUP,
     Stage,
     asked,
@@ -45,11 +47,11 @@ async def opt_out(stage: Stage, who: int = FISH, group: int = GROUP) -> None:
     assert "不再记录你" in stage.texts()[-1]
 
 
-async def ask(stage: Stage, who: int, *content: object, answer: str = "好的") -> str:
+async def ask(stage: Stage, who: int, *content: Content, answer: str = "好的") -> str:
     """Let somebody ask the bot in the group; return the whole prompt."""
     before = len(stage.model.requests)
     stage.model.enqueue(answer)
-    stage.say(GROUP, who, AT_BOT, *map(str, content))
+    stage.say(GROUP, who, AT_BOT, *content)
     await stage.advance(10)
     assert len(stage.model.requests) > before, "nobody was answered"
     assert stage.texts()[-1] == answer
@@ -280,12 +282,50 @@ async def test_where_nobody_is_answered_nothing_is_kept(stage: Stage):
     assert await said(stage) == []
 
 
+async def blocked(stage: Stage) -> None:
+    await stage.app.access.block(A_FISH, by=str(OPERATOR), at=stage.now)
+
+
+async def muted(stage: Stage) -> None:
+    stage.hear(events.group_ban(BOT, GROUP, BOT, duration_seconds=600, at=stage.now))
+    await stage.settle()
+
+
+async def known_as_a_bot(stage: Stage) -> None:
+    await stage.set(stage.group, botAccounts=[str(FISH)])
+
+
+@pytest.mark.parametrize("how", [blocked, muted, known_as_a_bot], ids=lambda f: f.__name__)
+async def test_of_who_is_not_answered_nothing_is_kept(
+    stage: Stage, how: Callable[[Stage], Awaitable[None]]
+):
+    await opt_out(stage)
+    await how(stage)
+    stage.say(GROUP, FISH, AT_BOT, " 药店几点开门")
+    await stage.advance(10)
+    assert stage.model.requests == []
+    assert await said(stage) == []
+    assert "药店" not in await dump(stage)
+
+
 async def test_a_command_of_theirs_is_done_and_leaves_no_text(stage: Stage):
     await opt_out(stage)
     stage.say(GROUP, FISH, "/搜 药店")
     await stage.advance(2)
     assert "没有找到" in stage.texts()[-1]
     assert await said(stage) == []
+
+
+async def test_a_search_of_theirs_is_answered_unless_they_recall_it(stage: Stage):
+    stage.say(GROUP, BEAR, "药店十点开门")
+    await opt_out(stage)
+    stage.say(GROUP, FISH, "/搜 药店")
+    await stage.advance(5)
+    assert "药店十点开门" in stage.texts()[-1]
+    count = len(stage.sent)
+    await stage.recall(stage.say(GROUP, FISH, "/搜 十点开门"))
+    await stage.advance(5)
+    assert len(stage.sent) == count
 
 
 async def test_a_crash_before_the_answer_does_not_cost_it(tmp_path: Path):
@@ -310,6 +350,87 @@ async def test_nobody_else_is_shown_what_was_kept_or_what_was_answered_to_it(sta
     prompt = await ask(stage, FISH, " 那医院呢")
     assert "药店几点开门" in prompt
     assert "十点开门" in prompt
+
+
+PARTLY = "柳荫巷那家药店，大概十点开门"
+"""An answer that repeats what was asked in part, and not word for word."""
+
+
+async def answered_in_part(stage: Stage) -> Sent:
+    """Let somebody who has opted out be answered in other words; return what was sent."""
+    await opt_out(stage)
+    await ask(stage, FISH, " 我住柳荫巷 3 号，旁边的药店几点开门", answer=PARTLY)
+    mine = stage.sent[-1]
+    for report in stage.platform.reports:
+        await stage.hear(report)
+    await stage.hear(Desk(stage.world).event_of(stage.world.history(stage.group)[-1]))
+    return mine
+
+
+async def nobody_else_is_shown(stage: Stage, mine: Sent) -> None:
+    """Look wherever others could read what was answered."""
+    assert "柳荫巷" not in await ask(stage, BEAR, " 刚才说什么")
+    assert "柳荫巷" not in await ask(stage, BEAR, segments.reply(mine.message_id), " 这是什么")
+    assert await said(stage, BOT) == ["好的"] * len(await said(stage, BOT))
+    assert "柳荫" not in str(indexed(stage.app.db.path))
+    for arguments in ({"mode": "list"}, {"mode": "search", "query": "柳荫巷", "match": "keyword"}):
+        assert "药店" not in (await output(await turn(stage), "chat_history", **arguments)).text
+    stage.say(GROUP, CAT, "/搜 药店")
+    await stage.advance(5)
+    assert "没有找到" in stage.texts()[-1]
+
+
+async def test_an_answer_to_them_is_nobody_elses_to_read(stage: Stage):
+    mine = await answered_in_part(stage)
+    rows = await stage.rows(
+        "SELECT kind, text, segments FROM messages WHERE platform_id = ?", str(mine.message_id)
+    )
+    assert rows == [("notice", "", "[]")]
+    await nobody_else_is_shown(stage, mine)
+    await stage.clock.advance(DAY_SECONDS)
+    await tick(stage.app)
+    await nobody_else_is_shown(stage, mine)
+
+
+async def test_an_answer_to_them_stays_theirs_once_they_are_recorded_again(stage: Stage):
+    mine = await answered_in_part(stage)
+    stage.say(GROUP, FISH, "/记我")
+    await stage.advance(5)
+    await nobody_else_is_shown(stage, mine)
+    # What is said now is for all to read, so it is not made from what is not.
+    assert "柳荫巷" not in await ask(stage, FISH, " 那医院呢")
+    await stage.clock.advance(DAY_SECONDS)
+    await tick(stage.app)
+    await nobody_else_is_shown(stage, mine)
+
+
+async def test_an_answer_to_them_is_quoted_to_address_the_bot_and_known_to_them(stage: Stage):
+    mine = await answered_in_part(stage)
+    stage.model.enqueue("八点")
+    stage.say(GROUP, FISH, segments.reply(mine.message_id), "那医院呢")
+    await stage.advance(10)
+    assert stage.texts()[-1] == "八点"
+    assert PARTLY in whole(stage.model.requests[-1])
+
+
+async def test_an_answer_in_other_words_goes_with_what_was_kept(stage: Stage):
+    await answered_in_part(stage)
+    assert PARTLY in await dump(stage)
+    await stage.clock.advance(DAY_SECONDS)
+    await tick(stage.app)
+    left = await dump(stage)
+    assert "柳荫" not in left
+    assert "药店" not in left
+
+
+async def test_a_question_of_theirs_that_they_recall_takes_its_answer_along(stage: Stage):
+    await opt_out(stage)
+    stage.model.enqueue(PARTLY)
+    spoken = stage.say(GROUP, FISH, AT_BOT, " 旁边的药店几点开门")
+    await stage.advance(10)
+    assert PARTLY in await dump(stage)
+    await stage.recall(spoken)
+    assert "药店" not in await dump(stage)
 
 
 async def test_what_they_say_is_no_context_no_quote_and_found_by_no_tool(stage: Stage):
@@ -379,6 +500,22 @@ async def test_they_may_ask_to_be_reminded_also_of_what_is_erased_by_then(stage:
     assert "喝药" not in await dump(stage)
 
 
+async def test_a_reminder_of_theirs_stays_theirs_once_they_are_recorded_again(stage: Stage):
+    await opt_out(stage)
+    await ask(stage, FISH, " 等会提醒我喝药")
+    [(row,)] = await stage.rows("SELECT id FROM messages WHERE kept_until IS NOT NULL")
+    due_at = stage.now + 600_000
+    await keep_reminder(
+        stage.app, HERE, str(FISH), [row], due_at=due_at, text="喝药", begun_at=stage.now
+    )
+    stage.say(GROUP, FISH, "/记我")
+    await stage.advance(600)
+    stage.spawn(send_due(stage.app))
+    await stage.advance(10)
+    assert "喝药" in stage.texts()[-1]
+    assert not any("喝药" in text for text in await said(stage, BOT))
+
+
 # Turns and conversations
 
 
@@ -387,6 +524,15 @@ async def test_what_they_said_before_is_in_no_prompt_any_more(stage: Stage):
     await stage.advance(2)
     assert "湖边" in await ask(stage, BEAR, " 在吗")
     await ask(stage, FISH, " 湖边远吗", answer="湖边远吗不好说")
+    await opt_out(stage)
+    assert "湖边" not in await ask(stage, BEAR, " 又来了")
+    assert "湖边" not in await dump(stage)
+
+
+async def test_an_answer_that_repeats_them_is_quoted_in_no_prompt_any_more(stage: Stage):
+    await ask(stage, FISH, " 我家在湖边路", answer="记下了：我家在湖边路")
+    mine = stage.sent[-1]
+    assert "湖边" in await ask(stage, BEAR, segments.reply(mine.message_id), " 他说什么")
     await opt_out(stage)
     assert "湖边" not in await ask(stage, BEAR, " 又来了")
     assert "湖边" not in await dump(stage)

@@ -66,6 +66,33 @@ async def test_a_recall_while_the_model_thinks_stops_the_answer(stage: Stage):
     assert SECRET not in await kept_text(stage)
 
 
+async def test_an_answer_that_repeats_it_is_quoted_in_no_later_prompt(stage: Stage):
+    spoken = stage.say(GROUP, FISH, AT_BOT, " ", SECRET)
+    stage.model.enqueue(f"知道了：{SECRET}")
+    await stage.advance(60)
+    stage.say(GROUP, BEAR, segments.reply(stage.sent[-1].message_id), AT_BOT, " 他说什么")
+    await stage.advance(60)
+    assert SECRET in asked(stage.model.requests[-1])
+    await stage.recall(spoken)
+    assert SECRET not in await kept_text(stage)
+    assert SECRET not in await later_prompt(stage)
+
+
+async def test_a_turn_that_quotes_an_answer_which_repeats_it_begins_again(stage: Stage):
+    spoken = stage.say(GROUP, FISH, AT_BOT, " ", SECRET)
+    stage.model.enqueue(f"知道了：{SECRET}")
+    await stage.advance(60)
+    stage.model.hold()
+    stage.say(GROUP, BEAR, segments.reply(stage.sent[-1].message_id), AT_BOT, " 他说什么")
+    await stage.advance(10)
+    assert SECRET in asked(stage.model.requests[-1])
+    await stage.recall(spoken)
+    stage.model.release()
+    await stage.advance(60)
+    assert SECRET not in whole(stage.model.requests[-1])
+    assert SECRET not in await kept_text(stage)
+
+
 async def test_a_second_notice_of_a_recall_does_nothing(stage: Stage):
     spoken = stage.say(GROUP, FISH, AT_BOT, " ", SECRET)
     await stage.settle()

@@ -116,7 +116,7 @@ ON CONFLICT (chat_id, platform_id) DO UPDATE SET recalled_at = excluded.recalled
 DELETE FROM early_recalls WHERE recalled_at < :before;
 
 -- name: drop_lines!
--- The lines and quotes of recalled messages leave every stored turn.
+-- The lines and quotes of messages that are gone leave every stored turn.
 DELETE FROM turn_lines WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: drop_reminder_lines!
@@ -157,6 +157,21 @@ WHERE state IN ('sending', 'sent')
       WHERE rest.turn_id = turns.id AND rest.part = 'question'
         AND rest.message_id NOT IN (SELECT value FROM json_each(:ids))
   );
+
+-- name: close_turns!
+-- A turn leaves the conversation with any part of its question, when that was not to be recorded.
+UPDATE turns SET state = 'recalled'
+WHERE state IN ('sending', 'sent') AND id IN (
+    SELECT turn_id FROM turn_lines
+    WHERE message_id IN (SELECT value FROM json_each(:ids)) AND part = 'question'
+);
+
+-- name: drop_answers!
+-- So does what was answered.
+DELETE FROM turn_lines WHERE part = 'answer' AND turn_id IN (
+    SELECT turn_id FROM turn_lines
+    WHERE message_id IN (SELECT value FROM json_each(:ids)) AND part = 'question'
+);
 
 -- name: said_in
 -- In which chats some messages were said, with the earliest time of any in each.
@@ -201,11 +216,6 @@ WHERE chat_id IN (SELECT value FROM json_each(:chat_ids)) AND sent_at >= :since
 -- name: drop_answer_lines*!
 -- An answer that quotes what is gone loses its text.
 DELETE FROM turn_lines WHERE turn_id = :turn_id AND position = :position;
-
--- name: blank_answers!
--- So do the stored copies of such answers.
-UPDATE messages SET text = '', segments = '[]'
-WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: erase!
 -- Their sender has opted out: a tombstone without text and name stays of each.
