@@ -312,6 +312,31 @@ async def test_nobody_else_is_shown_what_was_kept_or_what_was_answered_to_it(sta
     assert "十点开门" in prompt
 
 
+async def test_a_turn_of_theirs_takes_no_context_from_others(stage: Stage):
+    await opt_out(stage)
+    await ask(stage, CAT, " 早上好", answer="早")
+    stage.say(GROUP, BEAR, "周六我们去湖边野餐")
+    stage.say(GROUP, CAT, "我带帐篷")
+    await stage.advance(2)
+    await ask(stage, FISH, " 你好呀", answer="你也好呀")
+    for who in (BEAR, CAT):
+        prompt = await ask(stage, who, " 刚才说什么")
+        assert prompt.count("周六我们去湖边野餐") == 1
+        assert prompt.count("我带帐篷") == 1
+        assert "你好呀" not in prompt
+        assert "你也好呀" not in prompt
+
+
+async def test_an_answer_to_them_is_no_context_of_others_however_many_there_are(stage: Stage):
+    await stage.set(maxConsecutiveTurns=1, replyPerMemberPerMinute=50)
+    await opt_out(stage)
+    for number in range(4):
+        await stage.advance(120)
+        await ask(stage, FISH, f" 问题{number}", answer=f"回答{number}")
+    prompt = await ask(stage, BEAR, " 刚才说什么")
+    assert not any(f"问题{n}" in prompt or f"回答{n}" in prompt for n in range(4))
+
+
 async def test_what_they_say_is_no_context_no_quote_and_found_by_no_tool(stage: Stage):
     await opt_out(stage)
     kept = stage.say(GROUP, FISH, AT_BOT, " 湖边见")
