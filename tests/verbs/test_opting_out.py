@@ -1,7 +1,11 @@
 """Opting out: nothing is recorded of somebody any more, and who addresses the bot is answered."""
 
 import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +13,8 @@ from bot.catch_up import welcome
 from bot.errors import ToolError
 from bot.ingest import ingest
 from bot.model import Member
-from bot.opt_out import erase_what_was_kept
+from bot.opt_out import erase_hidden, erase_what_was_kept
+from bot.opt_out import opt_out as leave
 from bot.remind import keep_reminder, send_due
 from bot.simulate import segments
 from bot.simulate.actions import Desk
@@ -454,3 +459,72 @@ async def test_a_person_with_many_messages_is_told_that_the_rest_follows(stage: 
             break
         await asyncio.sleep(0.02)
     assert await said(stage) == []
+
+
+# In the middle of erasing
+
+
+async def talk_of_the_lake(stage: Stage) -> None:
+    """Let the conversation show something that Fish said, and asked."""
+    stage.say(GROUP, FISH, "我家在湖边")
+    await stage.advance(2)
+    assert "湖边" in await ask(stage, BEAR, " 在吗")
+    await ask(stage, FISH, " 湖边远吗", answer="不远")
+    await stage.advance(60)
+
+
+@dataclass
+class Hold:
+    """Keeps the database from being written, from ``holds`` until ``ends``."""
+
+    stage: Stage
+    holds: asyncio.Event = field(default_factory=asyncio.Event)
+    ends: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def keep(self) -> None:
+        async with self.stage.app.db.transaction():
+            self.holds.set()
+            await self.ends.wait()
+
+
+async def ask_in_the_middle(
+    stage: Stage, erasing: Coroutine[Any, Any, Any], *, is_hidden: bool
+) -> str:
+    """Let somebody ask while what is hidden of Fish waits to be erased; return the prompts."""
+    before = len(stage.model.requests)
+    stage.say(GROUP, BEAR, AT_BOT, " 又来了")
+    await stage.settle()
+    # Unless they are hidden already, the second comes right behind what hides them.
+    holds = [Hold(stage)] if is_hidden else [Hold(stage), Hold(stage)]
+    tasks = [asyncio.create_task(holds[0].keep())]
+    await holds[0].holds.wait()
+    tasks.append(asyncio.create_task(erasing))
+    await asyncio.sleep(0.05)
+    for first, second in pairwise(holds):
+        tasks.append(asyncio.create_task(second.keep()))
+        await asyncio.sleep(0.01)
+        first.ends.set()
+    await holds[-1].holds.wait()
+    assert "我家在湖边" in await dump(stage)
+    assert await stage.rows("SELECT 1 FROM members WHERE hidden_until > erased_until")
+    await stage.clock.advance(5)
+    await asyncio.sleep(0.1)
+    holds[-1].ends.set()
+    await asyncio.gather(*tasks)
+    await stage.advance(10)
+    assert stage.texts()[-1] == "好的"
+    return "".join(whole(request) for request in stage.model.requests[before:])
+
+
+async def test_a_turn_asked_in_the_middle_of_erasing_shows_nothing_of_it(stage: Stage):
+    await talk_of_the_lake(stage)
+    assert "湖边" not in await ask_in_the_middle(stage, leave(stage.app, A_FISH), is_hidden=False)
+
+
+async def test_a_turn_asked_before_a_restart_has_erased_all_shows_nothing_of_it(tmp_path: Path):
+    async with open_stage(tmp_path) as stage:
+        await talk_of_the_lake(stage)
+        await stage.app.opt_outs.add(A_FISH, at=stage.now)
+        now = stage.now
+    async with open_stage(tmp_path, start=now + 60_000) as stage:
+        assert "湖边" not in await ask_in_the_middle(stage, erase_hidden(stage.app), is_hidden=True)
