@@ -22,15 +22,18 @@ from bot.store.erasing import (
     chats_of,
     erase_kept,
     erase_lot,
+    erase_quotes,
     hidden_members,
     hidden_of,
     kept_too_long,
     leaning_span,
     next_span,
+    quoting_span,
     scrub_entries,
     streams_in,
 )
 from bot.store.ingest import KEPT_MS
+from bot.store.messages import Heard
 
 LOT_ROWS = 64
 """So many messages are erased in one transaction."""
@@ -41,6 +44,9 @@ follows."""
 
 PAUSE_SECONDS = 0.02
 """Between two transactions, so that messages that arrive do not wait for all of them."""
+
+LONGEST_SEND_MS = 3_600_000
+"""No answer that goes out while somebody's messages are erased was begun longer before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,10 @@ class _Fallen:
     chats: dict[int, Chat]
     """Where they ever spoke, by row."""
     done: Erasure
+    texts: frozenset[str]
+    """What was erased so far, as answers might repeat it."""
+    since: int
+    """When it began, UTC milliseconds."""
 
 
 async def opt_out(app: App, member: Member) -> Erased:
@@ -112,18 +122,19 @@ async def _let_all_fall(app: App) -> list[_Fallen]:
 
 async def _let_fall(app: App, hidden: Hidden) -> _Fallen:
     """Erase of what is hidden of somebody that on which memory and conversations rest."""
-    member = hidden.member
+    since, member = app.clock.now(), hidden.member
     chats = await chats_of(app.db, hidden)
     # A turn in the making that shows something of theirs begins again, and finds it no more.
     scope = Scope(member.bot_id, "member", member.user_id)
     app.floor.renew_shown(Shown(frozenset(chats.values()), frozenset([scope])))
-    done = Erasure()
+    done, texts = Erasure(), frozenset[str]()
     for chat_id, chat in chats.items():
         leaning = await leaning_span(app.db, hidden, chat_id, chats)
+        texts |= leaning.texts
         done += await _erase_span(app, hidden, leaning, in_memory=True)
         # One that had begun before may have read what the conversation still showed.
         app.floor.renew_memory(chat)
-    return _Fallen(hidden, chats, done)
+    return _Fallen(hidden, chats, done, texts, since)
 
 
 async def _sweep(app: App, fallen: _Fallen, enough: int | None = None) -> Erased:
@@ -132,7 +143,7 @@ async def _sweep(app: App, fallen: _Fallen, enough: int | None = None) -> Erased
     for chat_id in chats:
         await _blank_records(app, hidden, chat_id)
     await app.patience.until_done(partial(scrub_entries, app.db))
-    swept, is_whole = Erasure(), True
+    swept, texts, is_whole = Erasure(), fallen.texts, True
     while (left := await hidden_of(app.db, hidden.member)) is not None:
         # Who opts out again meanwhile has that done apart.
         is_enough = enough is not None and swept.messages >= enough
@@ -140,8 +151,21 @@ async def _sweep(app: App, fallen: _Fallen, enough: int | None = None) -> Erased
             is_whole = False
             break
         span = await next_span(app.db, left, chats)
+        texts |= span.texts
         swept += await _erase_span(app, left, span)
+    # An answer that was going out all the while was stored behind the look at answers.
+    late = Heard(frozenset(chats), fallen.since - LONGEST_SEND_MS)
+    swept += await app.patience.until_done(partial(_erase_quotes, app, late, texts))
     return _erased(fallen.done + swept, is_whole=is_whole)
+
+
+async def _erase_quotes(app: App, where: Heard, texts: frozenset[str]) -> Erasure:
+    if not (found := await quoting_span(app.db, where, texts)):
+        return Erasure()
+    async with app.db.transaction() as tx:
+        done = await erase_quotes(tx, found, app.clock.now())
+    app.floor.renew_shown(done.shown)
+    return done
 
 
 def _erased(done: Erasure, *, is_whole: bool = True) -> Erased:

@@ -528,3 +528,32 @@ async def test_a_turn_asked_before_a_restart_has_erased_all_shows_nothing_of_it(
         now = stage.now
     async with open_stage(tmp_path, start=now + 60_000) as stage:
         assert "湖边" not in await ask_in_the_middle(stage, erase_hidden(stage.app), is_hidden=True)
+
+
+async def test_an_answer_that_goes_out_while_they_are_erased_repeats_nothing_of_them(stage: Stage):
+    stage.say(GROUP, FISH, "我家在湖边的红房子")
+    for number in range(400):
+        stage.say(GROUP, FISH, f"第{number}件小事")
+    stage.say(OTHER_GROUP, FISH, "大家好")
+    await stage.advance(2)
+    stage.say(OTHER_GROUP, BEAR, AT_BOT, " 在吗")
+    await stage.advance(10)
+    # Its prompt shows none of their messages as context: it may know by other ways.
+    stage.platform.hold()
+    stage.model.enqueue("他说过：我家在湖边的红房子")
+    stage.say(OTHER_GROUP, BEAR, AT_BOT, " 他家在哪")
+    await stage.advance(10)
+    assert stage.platform.held == 1
+    erasing = asyncio.create_task(leave(stage.app, A_FISH))
+    for _ in range(1_000):
+        if len(await said(stage)) < 350:
+            break
+        await asyncio.sleep(0.002)
+    stage.platform.release()
+    await stage.settle()
+    assert not erasing.done()
+    [(direction,)] = await stage.rows("SELECT direction FROM messages ORDER BY id DESC LIMIT 1")
+    assert direction == "outbound"
+    await erasing
+    assert stage.texts()[-1] == "他说过：我家在湖边的红房子"
+    assert "湖边的红房子" not in await dump(stage)
