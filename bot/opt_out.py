@@ -156,6 +156,8 @@ async def _sweep(app: App, fallen: _Fallen, enough: int | None = None) -> Erased
     # An answer that was going out all the while was stored behind the look at answers.
     late = Heard(frozenset(chats), fallen.since - LONGEST_SEND_MS)
     swept += await app.patience.until_done(partial(_erase_quotes, app, late, texts))
+    if is_whole:
+        await app.db.empty_log()
     return _erased(fallen.done + swept, is_whole=is_whole)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bot.catch_up import welcome
+from bot.consolidate import tend
 from bot.errors import ToolError
 from bot.ingest import ingest
 from bot.model import Member
@@ -557,3 +558,29 @@ async def test_an_answer_that_goes_out_while_they_are_erased_repeats_nothing_of_
     await erasing
     assert stage.texts()[-1] == "他说过：我家在湖边的红房子"
     assert "湖边的红房子" not in await dump(stage)
+
+
+def bytes_of(stage: Stage) -> bytes:
+    """All that the files of the database hold."""
+    path = stage.app.db.path
+    return path.read_bytes() + Path(f"{path}-wal").read_bytes()
+
+
+async def test_what_is_erased_stands_in_no_file_of_the_database(stage: Stage):
+    stage.say(GROUP, FISH, "我家在湖边的红房子")
+    stage.say(GROUP, BEAR, "周六去野餐")
+    await stage.advance(2)
+    assert "湖边的红房子".encode() in bytes_of(stage)
+    await leave(stage.app, A_FISH)
+    assert "湖边的红房子".encode() not in bytes_of(stage)
+    assert "周六去野餐".encode() in bytes_of(stage)
+
+
+async def test_the_night_empties_the_log_of_what_was_erased(stage: Stage):
+    await opt_out(stage)
+    await ask(stage, FISH, " 湖边的药店几点开门")
+    await stage.clock.advance(DAY_SECONDS)
+    await tick(stage.app)
+    assert "湖边的药店".encode() in bytes_of(stage)
+    assert await tend(stage.app)
+    assert "湖边的药店".encode() not in bytes_of(stage)
