@@ -90,6 +90,15 @@ async def opt_out(app: App, member: Member) -> Erased:
     return erased
 
 
+async def go_on_erasing(app: App, member: Member) -> bool:
+    """Begin again to erase what is still hidden of somebody, as after an error; false if nothing
+    is."""
+    if await hidden_of(app.db, member) is None:
+        return False
+    app.errands.begin(erase_hidden(app))
+    return True
+
+
 async def opt_in(app: App, member: Member) -> bool:
     """Record somebody again from now on; false if they were recorded."""
     return await app.opt_outs.remove(member)
@@ -107,7 +116,9 @@ async def erase_hidden(app: App) -> None:
             logger.info("{} more messages of somebody who opted out are erased", erased.messages)
     except (QunyiError, sqlite3.Error) as error:
         cause = type(error).__name__
-        logger.error("what is hidden is erased at the next start: {}: {}", cause, error)
+        logger.error(
+            "erasing what is hidden goes on when asked, or at a start: {}: {}", cause, error
+        )
 
 
 async def _hide(app: App, member: Member) -> _Fallen | None:

@@ -465,6 +465,24 @@ async def test_a_person_with_many_messages_is_told_that_the_rest_follows(stage: 
 # In the middle of erasing
 
 
+async def test_asking_again_goes_on_erasing_what_an_error_left(stage: Stage):
+    stage.say(GROUP, FISH, "我家在湖边")
+    await stage.advance(2)
+    await stage.app.opt_outs.add(A_FISH, at=stage.now)
+    assert await said(stage) == ["我家在湖边"]
+    stage.say(GROUP, FISH, "/别记我 确认")
+    await stage.advance(2)
+    assert "正在继续抹去" in stage.texts()[-1]
+    for _ in range(200):
+        if not await stage.rows("SELECT 1 FROM members WHERE hidden_until > erased_until"):
+            break
+        await asyncio.sleep(0.02)
+    assert await said(stage) == []
+    stage.say(GROUP, FISH, "/别记我 确认")
+    await stage.advance(2)
+    assert "正在继续抹去" not in stage.texts()[-1]
+
+
 async def talk_of_the_lake(stage: Stage) -> None:
     """Let the conversation show something that Fish said, and asked."""
     stage.say(GROUP, FISH, "我家在湖边")
