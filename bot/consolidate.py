@@ -120,7 +120,8 @@ def last_night(now: int, zone: ZoneInfo) -> int:
 async def tend(app: App) -> bool:
     """Do the daily work, unless it was done since last night; say whether it was done now.
 
-    Notes are consolidated, and changes that are 180 days old can be undone no more.
+    Notes are consolidated, changes that are 180 days old can be undone no more, and the store's log
+    is emptied.
     """
     now = app.clock.now()
     try:
@@ -130,6 +131,7 @@ async def tend(app: App) -> bool:
                 return False
             dropped = await drop_old_revisions(tx, now)
         tidied = await consolidate(app)
+        await app.db.empty_log()
     except StoreBusy as error:
         logger.warning("the daily work on memory waits for the next night: {}", error)
         return False

@@ -9,7 +9,7 @@ from bot.conversation.floor import Question
 from bot.conversation.order import in_order
 from bot.conversation.prompt import CONTEXT_LINES, context_of
 from bot.conversation.summary import NO_SUMMARY, SessionSummary
-from bot.conversation.window import shown_turns
+from bot.conversation.window import is_open_to, shown_turns
 from bot.memory.pack import most_recalled
 from bot.model import Chat, StoredMessage, Turn
 from bot.settings import Settings
@@ -61,26 +61,30 @@ class Scene:
     def shown_turns(self) -> list[Turn]:
         """The turns that the prompt shows."""
         turns = shown_turns(self.turns, self.session.window_start)
-        return [turn for turn in turns if self._may_show(turn)] if self.kept else turns
+        return [turn for turn in turns if is_open_to(turn, self._reader_id, self.kept)]
 
     @property
     def is_kept(self) -> bool:
         """Whether what is asked is kept for this turn alone."""
         return not self.kept.isdisjoint(stored.row_id for stored in self.question.messages)
 
-    def _may_show(self, turn: Turn) -> bool:
-        """Whether nothing of a turn is kept for it alone, or it is the asker's own, and this one is
-        kept as well: what is said now is nobody else's to see either."""
-        rows = {line.message_id for line in turn.lines if line.part == "question"}
-        is_own = turn.user_id == self.question.sender_id and self.is_kept
-        return is_own or self.kept.isdisjoint(rows)
+    @property
+    def _reader_id(self) -> str:
+        """Whose kept turns are shown: the asker's, if this one is kept as well. What is said now is
+        else nobody's to see either."""
+        return self.question.sender_id if self.is_kept else ""
 
     @property
     def context(self) -> list[StoredMessage]:
         """What was said since the turn before."""
-        cleared_before = self.session.cleared_before
-        told = in_order(self.told)
-        return context_of(told, self.turns, self.question.messages, cleared_before)
+        reader_id = self._reader_id
+        return context_of(
+            in_order(self.told),
+            [turn for turn in self.turns if is_open_to(turn, reader_id, self.kept)],
+            self.question.messages,
+            self.session.cleared_before,
+            [turn for turn in self.turns if not is_open_to(turn, reader_id, self.kept)],
+        )
 
 
 async def read_scene(app: App, question: Question) -> Scene:

@@ -2,7 +2,7 @@
 
 from bot.commands.call import Call, Refusal
 from bot.model import Member
-from bot.opt_out import Erased
+from bot.opt_out import Erased, go_on_erasing
 from bot.opt_out import opt_in as record_again
 from bot.opt_out import opt_out as record_no_more
 from bot.store.chats import claim_notice, withdraw_notice
@@ -21,6 +21,7 @@ ASKED = (
     "确认请在 60 秒内发送 /别记我 确认。(confirm within 60 s)"
 )
 ALREADY = "你已经选择不被记录。想让我重新记录，发送 /记我。(already opted out)"
+REST_FOLLOWS = "还没抹去的已经看不到、搜不到，正在继续抹去。"
 REMAINS = (
     "留下的只有：有人在那时发过消息这件事、你的 QQ 号和用过的名字（用来不记提到你的群记忆）、"
     "别人说过的话，还有之前的备份和导出。你定的提醒还会发。想让我重新记录，发送 /记我。"
@@ -35,7 +36,8 @@ async def opt_out(call: Call) -> str:
     if call.message.sender.anonymous:
         raise Refusal("匿名的人我分不清谁是谁，请用自己的身份发送。")
     if call.app.opt_outs.has(call.chat.bot_id, call.caller_id):
-        return ALREADY
+        is_left = await go_on_erasing(call.app, Member(call.chat.bot_id, call.caller_id))
+        return f"{ALREADY}{REST_FOLLOWS}" if is_left else ALREADY
     if not words:
         return await _ask(call)
     return await _opt_out(call)

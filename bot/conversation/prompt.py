@@ -32,13 +32,17 @@ def context_of(
     turns: Sequence[Turn],
     question: Sequence[StoredMessage],
     cleared_before: int = 0,
+    unseen: Sequence[Turn] = (),
 ) -> list[StoredMessage]:
     """Return what was said since the turn before, in the order of ``recent``.
 
     What the kept turns show, what is to be answered now, commands and notices are left out, and so
-    is what was said up to ``cleared_before`` (UTC milliseconds).
+    is what was said up to ``cleared_before`` (UTC milliseconds). Of turns that the asker is not
+    shown, ``unseen``, only what was asked and answered is left out, not the context that they had.
     """
     shown = {line.message_id for turn in turns for line in turn.lines}
+    exchanged = (line for turn in unseen for line in turn.lines)
+    shown |= {line.message_id for line in exchanged if line.part in ("question", "answer")}
     shown |= {stored.row_id for stored in question}
     since = max((turn.context_until for turn in turns), default=0)
     later = [

@@ -3,7 +3,7 @@
 Pure. See ``docs/session.md``, "Window".
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from bot.model import Turn
 
@@ -38,6 +38,19 @@ def folded_start(start: int, boundary: int, cursor: int) -> int | None:
 def shown_turns(turns: Sequence[Turn], start: int) -> list[Turn]:
     """Return the turns of the window, which begins behind the turn ``start``."""
     return [turn for turn in turns if turn.id > start]
+
+
+def is_open_to(turn: Turn, user_id: str, kept: Collection[int]) -> bool:
+    """Whether somebody may be shown a turn: nothing of it is kept for it alone, or it is theirs.
+
+    Args:
+        turn: the turn.
+        user_id: who asks.
+        kept: message rows of people who have opted out, kept for the turn that answers them.
+    """
+    if not kept or turn.user_id == user_id:
+        return True
+    return not any(line.part == "question" and line.message_id in kept for line in turn.lines)
 
 
 def last_mark(now: int, every_minutes: float) -> int:

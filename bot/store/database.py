@@ -112,6 +112,18 @@ class Database:
         finally:
             self._readers.put_nowait(connection)
 
+    async def empty_log(self) -> bool:
+        """Empty the write-ahead log, where what was erased still stands; false if it stays.
+
+        It stays while somebody reads from it, and if the disk does not take what it holds.
+        """
+        async with self._writing:
+            try:
+                return await sqlite.empty_log(self._writer)
+            except sqlite3.OperationalError as error:
+                logger.warning("the log of {} is not emptied: {}", self.path, error)
+                return False
+
     async def backup(self, target: Path) -> None:
         """Write a consistent copy to ``target`` without holding up writers.
 

@@ -149,6 +149,13 @@ async def _span(
     return Span(tuple(ids), until, texts, found, where)
 
 
+async def quoting_span(db: Database, where: Heard, texts: frozenset[str]) -> Span | None:
+    """Return what still repeats some texts that are erased, ``None`` if nothing does."""
+    async with db.reader() as connection:
+        found = await quoting(connection, where, texts)
+    return None if found == NOTHING else Span((), texts=texts, quoting=found, where=where)
+
+
 @dataclass(frozen=True, slots=True)
 class Erasure:
     """What was erased."""
@@ -190,6 +197,12 @@ async def erase_lot(
     if lot.until:
         await _sql.note_erased(tx, member_id=hidden.row_id, until=lot.until)
     return Erasure(count, len(reached.fallen), reached.shown)
+
+
+async def erase_quotes(tx: aiosqlite.Connection, span: Span, at: int) -> Erasure:
+    """Let what ``quoting_span`` found lose its text, with what memory made of it."""
+    reached = await _drop_quoting(tx, span, at)
+    return Erasure(0, len(reached.fallen), reached.shown)
 
 
 async def _drop_quoting(tx: aiosqlite.Connection, lot: Span, at: int) -> Fallout:

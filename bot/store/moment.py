@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from bot.conversation.window import is_open_to
 from bot.model import Chat, StoredMessage, Turn
 from bot.store.chats import name_call, name_of
 from bot.store.database import Database
@@ -109,21 +110,29 @@ def _moment(connection: sqlite3.Connection, wanted: Wanted) -> Moment:
     )
     recollection = recollection_of(readable, kept, crosses, chat.bot_id)
     query = "\n".join(row["text"] for row in rows)
-    since = max((row["context_until"] for row in turns), default=0)
-    told = run(connection, told_call(chat, wanted.recent, since))
+    known, held_ids = turns_of(turns), frozenset(row["id"] for row in held)
+    # Whoever is recorded again is shown no turn that was kept for itself alone.
+    reader_id = asker if not held_ids.isdisjoint(wanted.row_ids) else ""
+    told = run(connection, told_call(chat, wanted.recent, _since(known, reader_id, held_ids)))
     return Moment(
         messages=[stored_message(row, chat) for row in rows],
         told=[told_message(row, chat) for row in told],
-        turns=turns_of(turns),
+        turns=known,
         session=session,
         load=load_of(load[0]),
         chat_name=name_of(name),
         tokens=tokens[0][0],
-        kept=frozenset(row["id"] for row in held),
+        kept=held_ids,
         quotes=[quoted_message(row, chat) for found in quotes for row in found],
         recollection=recollection,
         candidates=_candidates(connection, recollection, query, wanted.recalls),
     )
+
+
+def _since(turns: Sequence[Turn], reader_id: str, kept: frozenset[int]) -> int:
+    """Return behind which row the context begins: the last turn that is shown."""
+    shown = (turn.context_until for turn in turns if is_open_to(turn, reader_id, kept))
+    return max(shown, default=0)
 
 
 def _candidates(

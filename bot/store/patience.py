@@ -72,7 +72,8 @@ class Patience:
 
 
 class LastingWrites:
-    """What notices say, one after the other, each tried until it is written.
+    """What notices say, and what is to be gone before the next turn, one after the other, each
+    tried until it is written.
 
     Messages have a queue of their own (``GroupCommit``).
     """
@@ -83,7 +84,7 @@ class LastingWrites:
         self._waiting = 0
 
     async def keep(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do some work that writes in one transaction, behind all that was asked for before.
+        """Do some work, behind all that was asked for before; it may be tried more than once.
 
         Raises:
             StoreError: too much waits already.

@@ -29,6 +29,9 @@ Sync = Callable[[], None]
 """Makes durable what was committed; raises ``StoreError`` if the disk does not take it."""
 
 BUSY_TIMEOUT_MS = 5_000
+EMPTY_TIMEOUT_MS = 200
+"""So long the emptying of the log waits for readers; meanwhile nobody writes."""
+
 CACHE_KIB = 16 * 1024
 HEAP_KIB = 12 * 1024
 """What the caches of all connections of a process hold together before they reuse their pages.
@@ -280,6 +283,25 @@ def run(connection: sqlite3.Connection, call: Call) -> list[sqlite3.Row]:
     if query.operation is SQLOperationType.INSERT_UPDATE_DELETE_MANY:
         return connection.executemany(query.sql, parameters).fetchall()
     return connection.execute(query.sql, parameters).fetchall()
+
+
+async def empty_log(connection: aiosqlite.Connection) -> bool:
+    """Move all of the write-ahead log into the database and cut it to nothing; false if somebody
+    still reads from it, who is not waited for long.
+
+    Raises:
+        sqlite3.Error: it failed; the log stays as it is.
+    """
+
+    def work(within: sqlite3.Connection) -> bool:
+        within.execute(f"PRAGMA busy_timeout = {EMPTY_TIMEOUT_MS}")
+        try:
+            (is_busy, *_) = within.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            within.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        return not is_busy
+
+    return await visit(connection, work)
 
 
 async def vacuum_into(path: Path, target: Path) -> None:

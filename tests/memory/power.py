@@ -96,6 +96,10 @@ class FusedDatabase(Database):
             self._fuse.pass_through()
         self._fuse.pass_through()
 
+    async def empty_log(self) -> bool:
+        self._fuse.pass_through()
+        return await self._behind.empty_log()
+
     @asynccontextmanager
     async def reader(self) -> AsyncIterator[Any]:
         self._fuse.pass_through()

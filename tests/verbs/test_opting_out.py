@@ -1,16 +1,21 @@
 """Opting out: nothing is recorded of somebody any more, and who addresses the bot is answered."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bot.catch_up import welcome
+from bot.consolidate import tend
 from bot.errors import ToolError
 from bot.ingest import ingest
 from bot.model import Member
-from bot.opt_out import erase_what_was_kept
+from bot.opt_out import erase_hidden, erase_what_was_kept
+from bot.opt_out import opt_out as leave
 from bot.remind import keep_reminder, send_due
 from bot.simulate import Content, Sent, events, segments
 from bot.simulate.actions import Desk
@@ -433,6 +438,31 @@ async def test_a_question_of_theirs_that_they_recall_takes_its_answer_along(stag
     assert "药店" not in await dump(stage)
 
 
+async def test_a_turn_of_theirs_takes_no_context_from_others(stage: Stage):
+    await opt_out(stage)
+    await ask(stage, CAT, " 早上好", answer="早")
+    stage.say(GROUP, BEAR, "周六我们去湖边野餐")
+    stage.say(GROUP, CAT, "我带帐篷")
+    await stage.advance(2)
+    await ask(stage, FISH, " 你好呀", answer="你也好呀")
+    for who in (BEAR, CAT):
+        prompt = await ask(stage, who, " 刚才说什么")
+        assert prompt.count("周六我们去湖边野餐") == 1
+        assert prompt.count("我带帐篷") == 1
+        assert "你好呀" not in prompt
+        assert "你也好呀" not in prompt
+
+
+async def test_an_answer_to_them_is_no_context_of_others_however_many_there_are(stage: Stage):
+    await stage.set(maxConsecutiveTurns=1, replyPerMemberPerMinute=50)
+    await opt_out(stage)
+    for number in range(4):
+        await stage.advance(120)
+        await ask(stage, FISH, f" 问题{number}", answer=f"回答{number}")
+    prompt = await ask(stage, BEAR, " 刚才说什么")
+    assert not any(f"问题{n}" in prompt or f"回答{n}" in prompt for n in range(4))
+
+
 async def test_what_they_say_is_no_context_no_quote_and_found_by_no_tool(stage: Stage):
     await opt_out(stage)
     kept = stage.say(GROUP, FISH, AT_BOT, " 湖边见")
@@ -575,3 +605,145 @@ async def test_a_person_with_many_messages_is_told_that_the_rest_follows(stage: 
             break
         await asyncio.sleep(0.02)
     assert await said(stage) == []
+
+
+# In the middle of erasing
+
+
+async def test_asking_again_goes_on_erasing_what_an_error_left(stage: Stage):
+    stage.say(GROUP, FISH, "我家在湖边")
+    await stage.advance(2)
+    await stage.app.opt_outs.add(A_FISH, at=stage.now)
+    assert await said(stage) == ["我家在湖边"]
+    stage.say(GROUP, FISH, "/别记我 确认")
+    await stage.advance(2)
+    assert "正在继续抹去" in stage.texts()[-1]
+    for _ in range(200):
+        if not await stage.rows("SELECT 1 FROM members WHERE hidden_until > erased_until"):
+            break
+        await asyncio.sleep(0.02)
+    assert await said(stage) == []
+    stage.say(GROUP, FISH, "/别记我 确认")
+    await stage.advance(2)
+    assert "正在继续抹去" not in stage.texts()[-1]
+
+
+async def talk_of_the_lake(stage: Stage) -> None:
+    """Let the conversation show something that Fish said, and asked."""
+    stage.say(GROUP, FISH, "我家在湖边")
+    await stage.advance(2)
+    assert "湖边" in await ask(stage, BEAR, " 在吗")
+    await ask(stage, FISH, " 湖边远吗", answer="不远")
+    await stage.advance(60)
+
+
+@dataclass
+class Hold:
+    """Keeps the database from being written, from ``holds`` until ``ends``."""
+
+    stage: Stage
+    holds: asyncio.Event = field(default_factory=asyncio.Event)
+    ends: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def keep(self) -> None:
+        async with self.stage.app.db.transaction():
+            self.holds.set()
+            await self.ends.wait()
+
+
+async def ask_in_the_middle(
+    stage: Stage, erasing: Coroutine[Any, Any, Any], *, is_hidden: bool
+) -> str:
+    """Let somebody ask while what is hidden of Fish waits to be erased; return the prompts."""
+    before = len(stage.model.requests)
+    stage.say(GROUP, BEAR, AT_BOT, " 又来了")
+    await stage.settle()
+    # Unless they are hidden already, the second comes right behind what hides them.
+    holds = [Hold(stage)] if is_hidden else [Hold(stage), Hold(stage)]
+    tasks = [asyncio.create_task(holds[0].keep())]
+    await holds[0].holds.wait()
+    tasks.append(asyncio.create_task(erasing))
+    await asyncio.sleep(0.05)
+    for first, second in pairwise(holds):
+        tasks.append(asyncio.create_task(second.keep()))
+        await asyncio.sleep(0.01)
+        first.ends.set()
+    await holds[-1].holds.wait()
+    assert "我家在湖边" in await dump(stage)
+    assert await stage.rows("SELECT 1 FROM members WHERE hidden_until > erased_until")
+    await stage.clock.advance(5)
+    await asyncio.sleep(0.1)
+    holds[-1].ends.set()
+    await asyncio.gather(*tasks)
+    await stage.advance(10)
+    assert stage.texts()[-1] == "好的"
+    return "".join(whole(request) for request in stage.model.requests[before:])
+
+
+async def test_a_turn_asked_in_the_middle_of_erasing_shows_nothing_of_it(stage: Stage):
+    await talk_of_the_lake(stage)
+    assert "湖边" not in await ask_in_the_middle(stage, leave(stage.app, A_FISH), is_hidden=False)
+
+
+async def test_a_turn_asked_before_a_restart_has_erased_all_shows_nothing_of_it(tmp_path: Path):
+    async with open_stage(tmp_path) as stage:
+        await talk_of_the_lake(stage)
+        await stage.app.opt_outs.add(A_FISH, at=stage.now)
+        now = stage.now
+    async with open_stage(tmp_path, start=now + 60_000) as stage:
+        assert "湖边" not in await ask_in_the_middle(stage, erase_hidden(stage.app), is_hidden=True)
+
+
+async def test_an_answer_that_goes_out_while_they_are_erased_repeats_nothing_of_them(stage: Stage):
+    stage.say(GROUP, FISH, "我家在湖边的红房子")
+    for number in range(400):
+        stage.say(GROUP, FISH, f"第{number}件小事")
+    stage.say(OTHER_GROUP, FISH, "大家好")
+    await stage.advance(2)
+    stage.say(OTHER_GROUP, BEAR, AT_BOT, " 在吗")
+    await stage.advance(10)
+    # Its prompt shows none of their messages as context: it may know by other ways.
+    stage.platform.hold()
+    stage.model.enqueue("他说过：我家在湖边的红房子")
+    stage.say(OTHER_GROUP, BEAR, AT_BOT, " 他家在哪")
+    await stage.advance(10)
+    assert stage.platform.held == 1
+    erasing = asyncio.create_task(leave(stage.app, A_FISH))
+    for _ in range(1_000):
+        if len(await said(stage)) < 350:
+            break
+        await asyncio.sleep(0.002)
+    stage.platform.release()
+    await stage.settle()
+    assert not erasing.done()
+    [(direction,)] = await stage.rows("SELECT direction FROM messages ORDER BY id DESC LIMIT 1")
+    assert direction == "outbound"
+    await erasing
+    assert stage.texts()[-1] == "他说过：我家在湖边的红房子"
+    assert "湖边的红房子" not in await dump(stage)
+
+
+def bytes_of(stage: Stage) -> bytes:
+    """All that the files of the database hold."""
+    path = stage.app.db.path
+    return path.read_bytes() + Path(f"{path}-wal").read_bytes()
+
+
+async def test_what_is_erased_stands_in_no_file_of_the_database(stage: Stage):
+    stage.say(GROUP, FISH, "我家在湖边的红房子")
+    stage.say(GROUP, BEAR, "周六去野餐")
+    await stage.advance(2)
+    assert "湖边的红房子".encode() in bytes_of(stage)
+    await leave(stage.app, A_FISH)
+    assert "湖边的红房子".encode() not in bytes_of(stage)
+    assert "周六去野餐".encode() in bytes_of(stage)
+
+
+async def test_the_night_empties_the_log_of_what_was_erased(stage: Stage):
+    await opt_out(stage)
+    await ask(stage, FISH, " 湖边的药店几点开门")
+    await stage.clock.advance(DAY_SECONDS)
+    await tick(stage.app)
+    assert "湖边的药店".encode() in bytes_of(stage)
+    assert await tend(stage.app)
+    assert "湖边的药店".encode() not in bytes_of(stage)
