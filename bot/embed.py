@@ -34,7 +34,7 @@ from bot.text import display_name
 
 LOT_ROWS = 64
 ENTRY_LOT_ROWS = 32
-SMALL_LOT_ROWS = 8
+SMALL_LOT_ROWS = 4
 """So many at a time while people speak: few of them meet a lot, and none a long one."""
 
 PAUSE_SECONDS = 0.25
