@@ -14,7 +14,7 @@ from bot.conversation.policy import FRESH_MS, Standing
 from bot.converse import take_up
 from bot.errors import EventError, SendError
 from bot.ingest import Ingested, admits, ingest
-from bot.model import Chat, StoredMessage
+from bot.model import Chat, Member, StoredMessage
 from bot.store.chats import account_connected, groups_to_catch_up, situation
 from bot.store.messages import unanswered_messages
 from bot.store.turns import settle_turns
@@ -45,13 +45,13 @@ async def _answer_left(app: App, stored: StoredMessage) -> None:
     message = stored.message
     if not admits(app, message):
         return
-    known = await situation(app.db, message.chat, message.sender.user_id, message.reply_to)
+    known = await situation(app.db, message.chat, message.reply_to)
     standing = Standing(
         is_new=True,
         recalled=stored.recalled_at is not None,
         from_bot=app.is_bot(message.sender.user_id, message.chat),
-        blocked=known.blocked,
-        muted=known.muted_until > app.clock.now(),
+        blocked=app.access.is_blocked(Member(message.chat.bot_id, message.sender.user_id)),
+        muted=app.access.muted_until(message.chat) > app.clock.now(),
         removed=known.removed,
         quotes_bot=known.quotes_bot,
     )

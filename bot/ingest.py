@@ -97,8 +97,7 @@ async def _take_in(app: App, event: MessageArrived, live: bool) -> Ingested:
 
 
 async def _quotes_bot(app: App, message: Message) -> bool:
-    chat, user_id = message.chat, message.sender.user_id
-    return (await situation(app.db, chat, user_id, message.reply_to)).quotes_bot
+    return (await situation(app.db, message.chat, message.reply_to)).quotes_bot
 
 
 def _arrival(app: App, message: Message, live: bool, group_name: str) -> Arrival:

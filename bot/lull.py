@@ -32,16 +32,15 @@ class Lull:
         """Whether nobody has spoken for ``SILENCE_SECONDS``."""
         return abs(self._clock.now() - self._broken_at) >= SILENCE_SECONDS * 1000
 
-    async def awaited(self) -> bool:
-        """Wait until nobody speaks, for ``PATIENCE_SECONDS`` at most, and say whether that came."""
+    async def awaited(self) -> None:
+        """Wait until nobody speaks, for ``PATIENCE_SECONDS`` at most."""
         begun = self._clock.now()
-        while True:
-            now = self._clock.now()
-            # An event that is still to come was one of before the clock was set back.
-            since = now - self._broken_at
-            left = LULL_SECONDS - since / 1000 if since >= 0 else 0
-            if left <= 0:
-                return True
-            if abs(now - begun) >= PATIENCE_SECONDS * 1000:
-                return False
+        while (left := self._left_seconds()) > 0:
+            if abs(self._clock.now() - begun) >= PATIENCE_SECONDS * 1000:
+                return
             await self._clock.sleep(left)
+
+    def _left_seconds(self) -> float:
+        since = self._clock.now() - self._broken_at
+        # An event that is still to come was one of before the clock was set back.
+        return LULL_SECONDS - since / 1000 if since >= 0 else 0

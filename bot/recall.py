@@ -66,7 +66,7 @@ async def _take_back(app: App, event: Recalled, now: int) -> None:
 
 
 async def _keeps_nothing(app: App, chat: Chat) -> bool:
-    known = await situation(app.db, chat, "")
+    known = await situation(app.db, chat)
     if known.known:
         return False
     return chat.is_group and app.settings.general.group_access == "approved"

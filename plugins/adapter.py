@@ -57,9 +57,6 @@ class Quiet:
     NoneBot also formats the whole event for every matcher that looks at it, unless it is short.
     """
 
-    raw_event: dict[str, Any]
-    is_taken: bool
-
     def get_log_string(self) -> str:
         """Say nothing; see ``nonebot.adapters.Event``."""
         raise NoLogException
@@ -73,8 +70,6 @@ class QuietEvent(Quiet, Event):
 
     raw_event: dict[str, Any]
     """The event's JSON as it arrived."""
-    is_taken: bool = Field(default=False, exclude=True)
-    """Whether it was taken in already."""
 
     @override
     def get_type(self) -> str:
@@ -86,7 +81,6 @@ class QuietGroupMessage(Quiet, GroupMessageEvent):
     """A message in a group, which carries what ingest made of it to those who come later."""
 
     raw_event: dict[str, Any]
-    is_taken: bool = Field(default=False, exclude=True)
     # Any: pydantic would build a schema from our nouns for what is never validated.
     taken: Any = Field(default=None, exclude=True)
     """An ``Ingested`` that nobody has seen to yet, or ``None``."""
@@ -96,7 +90,6 @@ class QuietPrivateMessage(Quiet, PrivateMessageEvent):
     """A message in a private chat, which carries what ingest made of it."""
 
     raw_event: dict[str, Any]
-    is_taken: bool = Field(default=False, exclude=True)
     taken: Any = Field(default=None, exclude=True)
     """As in a group."""
 
@@ -114,28 +107,24 @@ class QuietNotice(Quiet, NoticeEvent):
     """A notice that has no model of its own."""
 
     raw_event: dict[str, Any]
-    is_taken: bool = Field(default=False, exclude=True)
 
 
 class QuietRequest(Quiet, RequestEvent):
     """A request that has no model of its own."""
 
     raw_event: dict[str, Any]
-    is_taken: bool = Field(default=False, exclude=True)
 
 
 class QuietFriendRequest(Quiet, FriendRequestEvent):
     """A friend request."""
 
     raw_event: dict[str, Any]
-    is_taken: bool = Field(default=False, exclude=True)
 
 
 class QuietGroupRequest(Quiet, GroupRequestEvent):
     """A request to join, or an invitation."""
 
     raw_event: dict[str, Any]
-    is_taken: bool = Field(default=False, exclude=True)
 
 
 class Sieve(WebSocket):
@@ -265,7 +254,7 @@ class Adapter(OneBotAdapter):
         as one, for then nobody would answer it."""
         event = self.json_to_event(raw)
         if event is not None:
-            # NoneBot's own models keep it as well, like any field that they do not know.
+            # Models keep it like any field that they do not know.
             event.is_taken = True  # pyright: ignore[reportAttributeAccessIssue]
         if isinstance(event, QuietMessage):
             event.taken = taken

@@ -1,17 +1,14 @@
 """Not to be recorded, and to be recorded again: 别记我 记我."""
 
 from bot.commands.call import Call, Refusal
+from bot.commands.confirmation import await_confirmation, is_confirmed
 from bot.model import Member
 from bot.opt_out import Erased, go_on_erasing
 from bot.opt_out import opt_in as record_again
 from bot.opt_out import opt_out as record_no_more
-from bot.store.chats import claim_notice, withdraw_notice
-
-CONFIRM_MS = 60_000
-"""So long an opting out waits to be confirmed."""
 
 CONFIRMED = "确认"
-NOTICE = "opting-out"
+DEED = "opting-out"
 
 ASKED = (
     "确认后，我不再记录你，在所有群和私聊里都是：你说的话不保存文字，也不会被整理、搜索。"
@@ -38,34 +35,13 @@ async def opt_out(call: Call) -> str:
     if call.app.opt_outs.has(call.chat.bot_id, call.caller_id):
         is_left = await go_on_erasing(call.app, Member(call.chat.bot_id, call.caller_id))
         return f"{ALREADY}{REST_FOLLOWS}" if is_left else ALREADY
-    if not words:
-        return await _ask(call)
-    return await _opt_out(call)
-
-
-async def _ask(call: Call) -> str:
-    now = call.app.clock.now()
-    async with call.app.db.transaction() as tx:
-        await withdraw_notice(tx, call.chat, NOTICE, call.caller_id)
-        await claim_notice(tx, call.chat, NOTICE, at=now, due_before=0, user_id=call.caller_id)
+    if words and await is_confirmed(call, DEED):
+        return await _opt_out(call)
+    await await_confirmation(call, DEED)
     return ASKED
 
 
 async def _opt_out(call: Call) -> str:
-    now = call.app.clock.now()
-    async with call.app.db.transaction() as tx:
-        # It is due again once the last one is too old, or if there was none.
-        is_late = await claim_notice(
-            tx,
-            call.chat,
-            NOTICE,
-            at=now,
-            due_before=now - CONFIRM_MS,
-            user_id=call.caller_id,
-        )
-        await withdraw_notice(tx, call.chat, NOTICE, call.caller_id)
-    if is_late:
-        return await _ask(call)
     erased = await record_no_more(call.app, Member(call.chat.bot_id, call.caller_id))
     return f"{_done(erased)}{REMAINS}(opted out)"
 
@@ -74,7 +50,7 @@ def _done(erased: Erased) -> str:
     told = f"好，不再记录你。抹去了 {erased.messages} 条消息的文字、{erased.entries} 条记忆。"
     if erased.is_whole:
         return told
-    return f"{told}其余的已经看不到、搜不到，正在继续抹去。"
+    return f"{told}{REST_FOLLOWS}"
 
 
 async def opt_in(call: Call) -> str:

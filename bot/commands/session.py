@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from bot.commands.call import Call, Refusal
+from bot.commands.confirmation import await_confirmation, is_confirmed
 from bot.compact import compact
 from bot.conversation.summary import SessionSummary
 from bot.conversation.window import least_turns
@@ -13,14 +14,10 @@ from bot.session import (
     reset_summary,
     session_of_chat,
 )
-from bot.store.chats import claim_notice, withdraw_notice
 from bot.work import lease_owner
 
-CONFIRM_MS = 60_000
-"""So long a removal waits to be confirmed."""
-
 CONFIRMED = "remove 确认"
-NOTICE = "session-removal"
+DEED = "session-removal"
 
 USAGE = "用法：/会话，或 /会话 compact、summary、reset summary、reset all、remove"
 LATER = "（模型这次没有做完，稍后会自动再试；操作者可以看 /任务。to be continued）"
@@ -104,10 +101,7 @@ async def _reset_all(call: Call) -> str:
 
 
 async def _ask_to_remove(call: Call) -> str:
-    now = call.app.clock.now()
-    async with call.app.db.transaction() as tx:
-        await withdraw_notice(tx, call.chat, NOTICE)
-        await claim_notice(tx, call.chat, NOTICE, at=now, due_before=0, user_id=call.caller_id)
+    await await_confirmation(call, DEED)
     return (
         "这会删除这里的对话、概要和已存的全部聊天文字，不能恢复；长期记忆保留。"
         "确认请在 60 秒内发送 /会话 remove 确认。(confirm within 60 s)"
@@ -115,19 +109,7 @@ async def _ask_to_remove(call: Call) -> str:
 
 
 async def _remove(call: Call) -> str:
-    now = call.app.clock.now()
-    async with call.app.db.transaction() as tx:
-        # It is due again once the last one is too old, or if there was none.
-        is_late = await claim_notice(
-            tx,
-            call.chat,
-            NOTICE,
-            at=now,
-            due_before=now - CONFIRM_MS,
-            user_id=call.caller_id,
-        )
-        await withdraw_notice(tx, call.chat, NOTICE)
-    if is_late:
+    if not await is_confirmed(call, DEED):
         raise Refusal("没有等待确认的删除。请先发送 /会话 remove。(nothing to confirm)")
     await remove_session(call.app, call.chat)
     return "已删除这里的对话、概要和已存的聊天文字；长期记忆保留。(removed)"

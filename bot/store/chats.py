@@ -11,7 +11,7 @@ from bot.model import Chat, Member, Role
 from bot.store.database import Database
 from bot.store.messages import chat_key
 from bot.store.queries import load
-from bot.store.sqlite import Call, in_order
+from bot.store.sqlite import Call
 
 Access = Literal["", "enabled", "disabled"]
 RequestKind = Literal["friend", "group_add", "group_invite"]
@@ -21,18 +21,12 @@ _sql = load("chats")
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What decides whether a message is kept and answered, as the store knows it."""
+    """What decides whether a message is answered and is not in memory (``bot/store/access.py``)."""
 
     known: bool
     """The chat has rows."""
-    access: Access
-    muted_until: int
-    """UTC milliseconds; 0 if nobody is muted."""
     removed: bool
     """The account is no longer in the chat."""
-    name: str
-    blocked: bool
-    """The sender is one the bot does not answer."""
     quotes_bot: bool
     """The quoted message is one of the account's own."""
 
@@ -50,29 +44,13 @@ class Request:
     comment: str
 
 
-async def situation(
-    db: Database, chat: Chat, user_id: str, reply_to: str | None = None
-) -> Situation:
-    """Return the situation of a message of ``user_id`` in ``chat`` that quotes ``reply_to``."""
+async def situation(db: Database, chat: Chat, reply_to: str | None = None) -> Situation:
+    """Return how a message in ``chat`` that quotes ``reply_to`` stands."""
     async with db.reader() as connection:
-        (rows,) = await in_order(connection, situation_call(chat, user_id, reply_to))
-    return situation_of(rows[0])
-
-
-def situation_call(chat: Chat, user_id: str, reply_to: str | None = None) -> Call:
-    """Return the query behind ``situation``, for a visit that asks more."""
-    return (_sql.situation, {**chat_key(chat), "user_id": user_id, "reply_to": reply_to})
-
-
-def situation_of(row: sqlite3.Row) -> Situation:
-    """Return the situation that the row of ``situation_call`` holds."""
+        row = await _sql.situation(connection, **chat_key(chat), reply_to=reply_to)
     return Situation(
         known=row["chat_id"] is not None,
-        access=row["access"],
-        muted_until=row["muted_until"],
         removed=row["removed_at"] is not None,
-        name=row["name"] or "",
-        blocked=bool(row["blocked"]),
         quotes_bot=row["quoted_direction"] == "outbound",
     )
 

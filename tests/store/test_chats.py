@@ -3,6 +3,7 @@
 import pytest
 
 from bot.model import Chat, Member, Sender
+from bot.store.access import open_access
 from bot.store.alerts import claim_alert
 from bot.store.chats import (
     Name,
@@ -21,7 +22,6 @@ from bot.store.chats import (
     names_of,
     open_request,
     open_requests,
-    rename_chat,
     role_changed,
     role_in_group,
     set_access,
@@ -52,45 +52,31 @@ from tests.store.rows import (
 )
 
 HOUR, DAY = 60 * MINUTE, 24 * 60 * MINUTE
-UNKNOWN = Situation(
-    known=False,
-    access="",
-    muted_until=0,
-    removed=False,
-    name="",
-    blocked=False,
-    quotes_bot=False,
-)
+UNKNOWN = Situation(known=False, removed=False, quotes_bot=False)
 
 
 # --- situation --------------------------------------------------------------------------------
 
 
 async def test_an_unknown_chat_has_no_situation(db: Database):
-    assert await situation(db, GROUP, ALICE, "700") == UNKNOWN
+    assert await situation(db, GROUP, "700") == UNKNOWN
 
 
-async def test_the_situation_says_all_that_is_known_of_a_chat(db: Database):
+async def test_the_situation_and_the_access_book_say_all_that_is_known_of_a_chat(db: Database):
     async with db.transaction() as tx:
         await set_access(tx, GROUP, "enabled", by=ALICE, at=NOON)
         await set_muted(tx, GROUP, NOON + MINUTE)
         await set_removed(tx, GROUP, NOON)
-        await rename_chat(tx, GROUP, "钓鱼群")
         await block(tx, Member(BOT, BRUNO), by=ALICE, at=NOON)
-    known = Situation(
-        known=True,
-        access="enabled",
-        muted_until=NOON + MINUTE,
-        removed=True,
-        name="钓鱼群",
-        blocked=True,
-        quotes_bot=False,
-    )
-    assert await situation(db, GROUP, BRUNO) == known
-    assert not (await situation(db, GROUP, ALICE)).blocked
-    assert await situation(db, OTHER_GROUP, ALICE) == UNKNOWN
-    assert await situation(db, Chat(BOT, "private", GROUP.id), ALICE) == UNKNOWN
-    assert await situation(db, Chat("10002", "group", GROUP.id), BRUNO) == UNKNOWN
+    assert await situation(db, GROUP) == Situation(known=True, removed=True, quotes_bot=False)
+    elsewhere = (OTHER_GROUP, Chat(BOT, "private", GROUP.id), Chat("10002", "group", GROUP.id))
+    book = await open_access(db)
+    assert (book.of(GROUP), book.muted_until(GROUP)) == ("enabled", NOON + MINUTE)
+    for chat in elsewhere:
+        assert await situation(db, chat) == UNKNOWN
+        assert (book.of(chat), book.muted_until(chat)) == ("", 0)
+    blocked = [Member(BOT, BRUNO), Member(BOT, ALICE), Member("10002", BRUNO)]
+    assert [book.is_blocked(member) for member in blocked] == [True, False, False]
 
 
 async def test_what_was_switched_is_undone_by_the_opposite(db: Database):
@@ -101,10 +87,25 @@ async def test_what_was_switched_is_undone_by_the_opposite(db: Database):
         await set_muted(tx, GROUP, 0)
         await set_removed(tx, GROUP, NOON)
         await set_removed(tx, GROUP, None)
-    now = await situation(db, GROUP, ALICE)
-    assert (now.access, now.muted_until, now.removed) == ("", 0, False)
+    book = await open_access(db)
+    assert (book.of(GROUP), book.muted_until(GROUP)) == ("", 0)
+    assert not (await situation(db, GROUP)).removed
     (row,) = await rows(db, "SELECT access_by, access_at FROM chats")
     assert tuple(row) == (BRUNO, NOON + 1)
+
+
+async def test_the_access_book_holds_what_it_was_told_and_what_a_new_one_reads(db: Database):
+    book = await open_access(db)
+    await book.switch(GROUP, "disabled", by=ALICE, at=NOON)
+    assert await book.block(Member(BOT, BRUNO), by=ALICE, at=NOON)
+    assert not await book.block(Member(BOT, BRUNO), by=ALICE, at=NOON)
+    for one in (book, await open_access(db)):
+        assert one.of(GROUP) == "disabled"
+        assert one.is_blocked(Member(BOT, BRUNO))
+    assert await book.unblock(Member(BOT, BRUNO))
+    assert not await book.unblock(Member(BOT, BRUNO))
+    for one in (book, await open_access(db)):
+        assert not one.is_blocked(Member(BOT, BRUNO))
 
 
 async def test_a_quote_is_of_the_bot_if_the_newest_message_with_the_id_is_its_own(db: Database):
@@ -117,7 +118,7 @@ async def test_a_quote_is_of_the_bot_if_the_newest_message_with_the_id_is_its_ow
         own(id="703", chat=OTHER_GROUP),
     )
     quoted = ["700", "701", "702", "703", "704", None]
-    assert [(await situation(db, GROUP, ALICE, id)).quotes_bot for id in quoted] == [
+    assert [(await situation(db, GROUP, id)).quotes_bot for id in quoted] == [
         True,
         False,
         False,
@@ -131,7 +132,7 @@ async def test_a_quote_of_a_recalled_message_of_the_bot_is_of_the_bot(db: Databa
     await store(db, own(id="700"))
     async with db.transaction() as tx:
         await recall_message(tx, Recall(GROUP, "700", BOT, NOON))
-    assert (await situation(db, GROUP, ALICE, "700")).quotes_bot
+    assert (await situation(db, GROUP, "700")).quotes_bot
 
 
 async def test_only_groups_the_account_is_in_are_caught_up_the_newest_first(db: Database):
@@ -310,7 +311,7 @@ async def test_who_is_blocked_stays_so_until_unblocked(db: Database):
     async with db.transaction() as tx:
         assert await unblock(tx, Member(BOT, ALICE))
         assert not await unblock(tx, Member(BOT, ALICE))
-    assert not (await situation(db, GROUP, ALICE)).blocked
+    assert await values(db, "SELECT blocked_by FROM blocks") == []
 
 
 async def test_every_account_that_ever_connected_is_remembered(db: Database):

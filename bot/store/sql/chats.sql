@@ -11,18 +11,10 @@ VALUES (:bot_id, :user_id, :at, :at)
 ON CONFLICT (bot_id, user_id) DO NOTHING;
 
 -- name: situation^
--- All that decides whether a message is kept and answered, in one read.
-SELECT
-    c.id AS chat_id,
-    coalesce(c.access, '') AS access,
-    coalesce(c.muted_until, 0) AS muted_until,
-    c.removed_at AS removed_at,
-    c.name AS name,
-    b.user_id IS NOT NULL AS blocked,
-    quoted.direction AS quoted_direction
+-- What decides whether a message is answered and is not in memory, in one read.
+SELECT c.id AS chat_id, c.removed_at AS removed_at, quoted.direction AS quoted_direction
 FROM (SELECT 1) AS one
 LEFT JOIN chats AS c ON c.bot_id = :bot_id AND c.kind = :kind AND c.peer_id = :peer_id
-LEFT JOIN blocks AS b ON b.bot_id = :bot_id AND b.user_id = :user_id
 LEFT JOIN messages AS quoted ON quoted.id = (
     SELECT id FROM messages
     WHERE chat_id = c.id AND platform_id = :reply_to
